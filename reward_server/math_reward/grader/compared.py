@@ -17,9 +17,11 @@ from math_reward.grader.notation.parse import parse
 from math_reward.grader.notation.syntax import (
     Node,
     Product,
+    Relation,
     Symbol,
     Text,
     substituted,
+    symbols,
 )
 from math_reward.grader.notation.texts import wording
 from math_reward.grader.reading import Answer, Reference
@@ -44,7 +46,8 @@ _YES_OR_NO_FIRST = re.compile(
 )
 # "Yes, it is not" contradicts itself.
 _SHORT_SENTENCE = re.compile(
-    r"[ }]*(?:it|that|this|he|she|they|there|we|you)[ }]*(?:is|are|was|were|does|do|did|can|will|has|have)( not|n't)?[ .}]*",
+    r"[ }]*(?:it|that|this|he|she|they|there|we|you)[ }]*(?:is|are|was|were|does|do|did|can|will|has|have)( not"
+    r"|n't)?[ .}]*",
     re.IGNORECASE,
 )
 MAX_POINTS = 4
@@ -143,6 +146,9 @@ def _by_trees(reference: Reference, answer: Answer, comparison: Comparison, para
     if not compatible(ranges, domains):
         other_range = "A parameter has a different range in the reference."
         return _graded(reference, answer, Verdict.WRONG, Stage.STRUCTURE, other_range)
+    if _narrows(reference, answer, expected):
+        narrower = "The answer holds for some values only, and the reference for all."
+        return _graded(reference, answer, Verdict.WRONG, Stage.STRUCTURE, narrower)
     same = comparison.same(*_with_whole_numbers(ranges, expected, tree))
     verdict, detail, difference = Verdict.CORRECT if same else Verdict.WRONG, None, comparison.difference
     sentence = None if comparison.rule is None else comparison.rule.sentence
@@ -168,6 +174,22 @@ def _same_words(comparison: Comparison, reference: Reference, answer: Answer) ->
         )
     except (NotMathematics, TooComplex, Undefined, Contradiction):
         return False
+
+
+_NARROWER = re.compile(
+    r"\b(?:for|when|where|if|with)\b[^,;]{0,20}\b(?P<kind>even|odd|prime)\b|\bfor some[ }$]*(?P<letter>[a-z])[ }$]*$"
+)
+
+
+def _narrows(reference: Reference, answer: Answer, expected: Node) -> bool:
+    """Whether the answer says "for even k" or "for some x", and the reference does not."""
+    said = _NARROWER.search(answer.normal)
+    if said is None:
+        return False
+    if said["kind"]:
+        return said["kind"] not in reference.normal
+    declared = "\\in" in reference.normal or "some" in reference.normal or "integer" in reference.normal
+    return not declared and isinstance(expected, Relation) and said["letter"] in symbols(expected)
 
 
 def _with_whole_numbers(ranges: Mapping[str, Domain], *sides: Node) -> list[Node]:

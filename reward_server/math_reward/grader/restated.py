@@ -57,7 +57,8 @@ _OPERATION_IN_WORDS = {
 }
 # "Evaluate $5!$.": an instruction to calculate a formula.
 _CALCULATE = re.compile(
-    r"(?:\b(?:evaluate|compute|calculate|simplify|work out|what(?: i|')s|how much is|(?:find|determine|give) the value of)"
+    r"(?:\b(?:evaluate|compute|calculate|simplify|work out|what(?: i|')s|how much is|(?:find|determine"
+    r"|give) the value of)"
     r"(?: the)?(?: (?:exact )?(?:value|sum|product|difference|quotient|result)(?: of)?)?|计算|求)[:：]?\s?"
     r"(?=\$|\\[(\[]|[\d(−-])",
     re.IGNORECASE,

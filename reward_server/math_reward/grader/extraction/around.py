@@ -38,18 +38,55 @@ DENIALS = (
         r"(?:\b(?:is|are|was|be|equals?) (?:not|never)|n't(?: be)?|\bcannot be|\\not ?=)",
         r"\boxed{42} is wrong.",
     ),
-    Denial("German", r"(?:ist|wäre)?\s?(?:leider )?(?:falsch|inkorrekt|nicht (?:richtig|korrekt|die))", r"\bist nicht", r"\boxed{42} ist falsch."),
-    Denial("French", r"(?:est|n['’]est)?\s?(?:fau(?:x|sse)|incorrecte?|erronée?|pas (?:correct|juste|la (?:bonne )?réponse))", r"n['’]est pas", r"\boxed{42} est faux."),
-    Denial("Spanish", r"(?:es|está)?\s?(?:incorrect[oa]|fals[oa]|equivocad[oa]|erróne[oa]|no es)", r"\bno es(?: igual a)?", r"\boxed{42} es incorrecto."),
-    Denial("Portuguese", r"(?:é|está)?\s?(?:incorret[oa]|errad[oa]|fals[oa]|não é)", r"\bnão é", r"\boxed{42} está errado."),
-    Denial("Russian", r"(?:это )?(?:неверн|неправильн|ошибоч|не верно|не является|не подходит)", r"\bне(?: равно| равен)?", r"\boxed{42} — неверно."),
-    Denial("Chinese", r"[是为]?(?:不正确|不对|错误|错|不是|有误)", r"(?:不是|不等于|并非)", r"\boxed{42}不正确。"),
-    Denial("Japanese", r"[はが]?(?:間違|誤り|不正解|正しくな|では(?:ない|あり?ません)|じゃない)", "", r"\boxed{42}は間違いです。"),
-    Denial("Korean", r"[은는이가]?\s?(?:틀렸|틀린|아니|아닙|오답|잘못)", "", r"\boxed{42}이 아니다."),
-    Denial("Arabic", r"(?:خطأ|خاطئ|غير صحيح|ليس)", r"ليس(?:ت)?", r"\boxed{42} خطأ"),
-    Denial("Hindi", r"(?:गलत|ग़लत|सही नहीं|नहीं)", "", r"\boxed{42} गलत है।"),
-    Denial("Vietnamese", r"(?:là )?(?:sai\b|không (?:đúng|phải))", r"không phải(?: là)?", r"\boxed{42} là sai."),
-    Denial("Turkish", r"(?:yanlış|değil|hatalı)", "", r"\boxed{42} yanlış."),
+    Denial(
+        "German", r"(?:ist|wäre)?\s?(?:leider )?(?:falsch|inkorrekt|nicht (?:richtig|korrekt|die))",
+        r"\bist nicht", r"\boxed{42} ist falsch.",
+    ),
+    Denial(
+        "French",
+        r"(?:est|n['’]est)?\s?(?:fau(?:x|sse)|incorrecte?|erronée?|pas (?:correct|juste|la (?:bonne )?réponse))",
+        r"n['’]est pas", r"\boxed{42} est faux.",
+    ),
+    Denial(
+        "Spanish", r"(?:es|está)?\s?(?:incorrect[oa]|fals[oa]|equivocad[oa]|erróne[oa]|no es)",
+        r"\bno es(?: igual a)?", r"\boxed{42} es incorrecto.",
+    ),
+    Denial(
+        "Portuguese", r"(?:é|está)?\s?(?:incorret[oa]|errad[oa]|fals[oa]|não é)",
+        r"\bnão é", r"\boxed{42} está errado.",
+    ),
+    Denial(
+        "Russian", r"(?:это )?(?:неверн|неправильн|ошибоч|не верно|не является|не подходит)",
+        r"\bне(?: равно| равен)?", r"\boxed{42} — неверно.",
+    ),
+    Denial(
+        "Chinese", r"[是为]?(?:不正确|不对|错误|错|不是|有误)",
+        r"(?:不是|不等于|并非)", r"\boxed{42}不正确。",
+    ),
+    Denial(
+        "Japanese", r"[はが]?(?:間違|誤り|不正解|正しくな|では(?:ない|あり?ません)|じゃない)",
+        "", r"\boxed{42}は間違いです。",
+    ),
+    Denial(
+        "Korean", r"[은는이가]?\s?(?:틀렸|틀린|아니|아닙|오답|잘못)",
+        "", r"\boxed{42}이 아니다.",
+    ),
+    Denial(
+        "Arabic", r"(?:خطأ|خاطئ|غير صحيح|ليس)",
+        r"ليس(?:ت)?", r"\boxed{42} خطأ",
+    ),
+    Denial(
+        "Hindi", r"(?:गलत|ग़लत|सही नहीं|नहीं)",
+        "", r"\boxed{42} गलत है।",
+    ),
+    Denial(
+        "Vietnamese", r"(?:là )?(?:sai\b|không (?:đúng|phải))",
+        r"không phải(?: là)?", r"\boxed{42} là sai.",
+    ),
+    Denial(
+        "Turkish", r"(?:yanlış|değil|hatalı)",
+        "", r"\boxed{42} yanlış.",
+    ),
 )  # fmt: skip
 
 # What stands between a box and the words about it.
@@ -58,20 +95,27 @@ _SUBJECT = r"(?:(?:but|and|which|this|that|it|however|the answer|dies|das|ce|est
 _AFTER = re.compile(rf"{_DRESS}{{0,8}}{_SUBJECT}(?:{'|'.join(denial.after for denial in DENIALS)})", re.IGNORECASE)
 _TAKEN_BACK = re.compile(
     rf"{_DRESS}{{0,4}}[?？]"  # \boxed{{42}}? No.
-    rf"|{_DRESS}{{0,8}}(?:(?:no|nope|nein|non|нет|不|いいえ|아니요)[.,!。，]\s|scratch that|oops|correction\b|contradiction"
-    r"|i (?:was|am) wrong|not quite|is (?:only |just )?(?:what|the (?:answer|result) (?:that )?(?:an?|many|some|most|careless))"
+    rf"|{_DRESS}{{0,8}}(?:(?:no|nope|nein|non|нет|不|いいえ|아니요)[.,!。，]\s|scratch that|oops|correction\b"
+    rf"|contradiction"
+    r"|i (?:was|am) wrong|not quite|is (?:only |just )?(?:what|the (?:answer|result) (?:that )?(?:an?|many|some"
+    r"|most|careless))"
     r"|is (?:a |the )?(?:common |typical |tempting |naive |usual )+(?:\w+ )?(?:mistake|error|answer|trap|guess))",
     re.IGNORECASE,
 )
 _GAP = r"[^.!?。！？\n]{0,40}$"
 _BEFORE = re.compile(
     rf"(?:{'|'.join(denial.before for denial in DENIALS if denial.before)})[\s$\\(]{{0,4}}$"
-    rf"|\b(?:if|suppose|assume|imagine|say) (?:that )?the (?:answer|result|solution) (?:is|was|were|had been|equals)\b{_GAP}"
-    rf"|\b(?:if|when|by) (?:(?:we|you|one|someone) )?(?:forgets?|forgetting|overlooks?|overlooking|miss(?:es)?|carelessly|mistakenly)\b{_GAP}"
-    rf"|\b(?:common|typical|frequent|easy|tempting|usual|naive) (?:\w+ )?(?:mistake|error|trap|wrong answer|guess)s?\b{_GAP}"
-    r"|\b(?:an?|the|any|some|this|my|that|many|most) (?:careless|naive|sloppy|wrong|incorrect|mistaken|erroneous|flawed) (?:\w+ ){1,3}"
+    rf"|\b(?:if|suppose|assume|imagine|say) (?:that )?the (?:answer|result|solution) (?:is|was|were|had been"
+    rf"|equals)\b{_GAP}"
+    rf"|\b(?:if|when|by) (?:(?:we|you|one|someone) )?(?:forgets?|forgetting|overlooks?|overlooking|miss(?:es)?"
+    rf"|carelessly|mistakenly)\b{_GAP}"
+    rf"|\b(?:common|typical|frequent|easy|tempting|usual|naive) (?:\w+ )?(?:mistake|error|trap|wrong answer"
+    rf"|guess)s?\b{_GAP}"
+    r"|\b(?:an?|the|any|some|this|my|that|many|most) (?:careless|naive|sloppy|wrong|incorrect|mistaken"
+    r"|erroneous|flawed) (?:\w+ ){1,3}"
     rf"(?:gets?|gives?|obtains?|finds?|yields?|leads? to|would)\b{_GAP}"
-    r"|\b(?:some|many|others|people|students|most) (?:(?:people|students|others|of them) )?(?:(?:might|may|could|would|will) )?"
+    r"|\b(?:some|many|others|people|students|most) (?:(?:people|students|others|of them) )?(?:(?:might|may"
+    r"|could|would|will) )?"
     rf"(?:claims?|thinks?|believes?|says?|argues?|guess|answer(?:ed)?)\b{_GAP}"
     rf"|\bone (?:might|may|could) (?:be tempted|think|guess|believe)\b{_GAP}"
     r"|\b(?:twice|double|triple|half|negative|minus|opposite|reciprocal|inverse|negation|root|square|cube|factorial|logarithm"

@@ -31,7 +31,8 @@ _SEPARATOR = re.compile(
 # "or else", "oder", 或 between two boxes, and "option 2:" before the second: one of them may be the answer.
 _PAUSE = r"(?:[\s$.,;:()\[\]&*{}/|]|\\[,;: ()\[\]]|\\q?quad(?![a-z])|\\text(?![a-z]))"
 _HEDGE = (
-    r"(?:\b(?:or|else|maybe|perhaps|possibly|probably|alternatively|otherwise|if not|also|it|is|could|might|be|even|i guess"
+    r"(?:\b(?:or|else|maybe|perhaps|possibly|probably|alternatively|otherwise|if not|also|it|is|could|might|be"
+    r"|even|i guess"
     r"|oder|vielleicht|ou(?: bien)?|peut-être|o|quizás?|talvez|или|может быть|hoặc|veya|ya da|belki|या|أو)\b"
     r"|或者?|也许|可能|または|もしくは|あるいは|또는|혹은|아마|(?:option|possibility|candidate|alternative) \d{1,3})"
 )

@@ -102,7 +102,8 @@ _DENIED_AFTER = re.compile(
 )
 _CHOICE = re.compile(
     r"(?:\b(?:it's|it\s+is|is|be|choose|pick|select|[Oo]ption|[Cc]hoice|[Aa]nswer|(?:[Rr]ichtig|[Kk]orrekt)e?(?:\s\w+)?\s(?:ist|:)"
-    r"|选项|选择?)\s*[:：–—-]?\s*)[(\[]?(?P<letter>[A-J])[)\]]?\s*(?:[.)。]|$|because\b|since\b|是正确|正确|is correct)",
+    r"|选项|选择?)\s*[:：–—-]?\s*)[(\[]?(?P<letter>[A-J])[)\]]?\s*(?:[.)。]|$|because\b|since\b|是正确|正确"
+    r"|is correct)",
 )
 _LETTER_FIRST = re.compile(
     r"[(\[]?(?P<letter>[A-J])[)\]]?(?:(?:[.,:)]|$)(?:\s|$)|\s(?=is (?:the )?(?:correct|right)\b))"

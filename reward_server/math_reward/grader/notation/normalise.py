@@ -159,6 +159,7 @@ def _command(match: re.Match[str]) -> str:
     return " " + new + " " if new in _SYMBOL_COMMANDS else "\\" + new
 
 
+_UPRIGHT = r"\\(?:text|mathrm) ?\{ ?([a-zA-Z]+) ?\}"
 _ROW = re.compile(r"\\cr(?![a-z])")
 _UNIT_MACRO = re.compile(r"\\([a-zA-Z]+)")
 _METRIC_PREFIXES = frozenset(["kilo", "mega", "giga", "centi", "milli", "micro", "nano", "deci", "hecto"])
@@ -236,7 +237,10 @@ _WORDS = (
     ),
 )  # fmt: skip
 _MARKUP = (
-    Rewrite(_has("^"), re.compile(r"\^\{?(\d{1,3})\}? ?/ ?_\{?(\d{1,3})\}?"), r"\\frac{\1}{\2}", ("^3/_4", r"\frac{3}{4}")),
+    Rewrite(
+        _has("^"), re.compile(r"\^\{?(\d{1,3})\}? ?/ ?_\{?(\d{1,3})\}?"), r"\\frac{\1}{\2}",
+        ("^3/_4", r"\frac{3}{4}"),
+    ),
     Rewrite(
         lambda text: "\\\\" in text and "\\begin" not in text and "array" not in text,
         re.compile(r"\\\\(?=[a-zA-Z{}])"), r"\\", (r"\\sqrt{5}", r"\sqrt{5}"),
@@ -275,7 +279,7 @@ _LATEX = (
     ),
     Rewrite(
         _has("\\frac"),
-        re.compile(r"\\frac ?\{ ?\\(?:text|mathrm) ?\{ ?([a-zA-Z]+) ?\} ?\} ?\{ ?\\(?:text|mathrm) ?\{ ?([a-zA-Z]+) ?\} ?\}"),
+        re.compile(rf"\\frac ?\{{ ?{_UPRIGHT} ?\}} ?\{{ ?{_UPRIGHT} ?\}}"),
         r"\\text{ \1/\2}", (r"60\frac{\text{km}}{\text{h}}", r"60\text{ km/h}"),
     ),
     Rewrite(
@@ -335,7 +339,10 @@ _LATEX = (
     ),
     Rewrite(_has("\\not"), re.compile(r"\\not ?="), r"\\ne ", (r"x \not= 2", r"x \ne 2")),
     Rewrite(_has("\\not"), re.compile(r"\\not ?\\in(?![a-z])"), r"\\notin", (r"2 \not\in A", r"2 \notin A")),
-    Rewrite(_has("(mod"), re.compile(r"\\text ?\{ ?\(mod (\d+)\) ?\}"), r"\\pmod{\1}", (r"3\text{ (mod 7)}", r"3\pmod{7}")),
+    Rewrite(
+        _has("(mod"), re.compile(r"\\text ?\{ ?\(mod (\d+)\) ?\}"), r"\\pmod{\1}",
+        (r"3\text{ (mod 7)}", r"3\pmod{7}"),
+    ),
     Rewrite(_has("\\!"), re.compile(r"(?<=\d),\s*\\!\s*(?=\d)"), ",", (r"10,\!080", "10,080")),
     Rewrite(
         _has("\\"),

@@ -18,6 +18,7 @@ from math_reward.grader.notation.syntax import (
     Product,
     Relation,
     Symbol,
+    symbols,
 )
 from math_reward.grader.rules.comparison import Comparison
 from math_reward.grader.rules.labels import in_order_of_names, labels_of, without_label
@@ -29,6 +30,10 @@ from math_reward.grader.verdict import Stage
 def same_collection(comparison: Comparison, reference: Node, answer: Node) -> bool:
     """Lists and sets are the same in any order, named items by name, tuples in order."""
     comparison.reached(Stage.STRUCTURE)
+    if has_minus_plus(reference) or has_minus_plus(answer):  # x = ±1, y = ∓2: the upper signs belong together.
+        both = [[signed(side, sign) for side in (reference, answer)] for sign in (1, -1)]
+        if both[0] != [reference, answer]:
+            return all(same_collection(comparison, *sides) for sides in both)
     reference, answer = _as_list(comparison, reference), _as_list(comparison, answer)
     if isinstance(reference, Bracketed) and isinstance(answer, Bracketed):
         return same_brackets(comparison, reference, answer)

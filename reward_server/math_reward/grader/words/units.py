@@ -307,6 +307,8 @@ def same_thing(unit: str, other: str) -> bool:
     "people in the west".
     """
     words, others = _stems(unit), _stems(other)
+    if re.findall(r"\^-?\d+", unit) != re.findall(r"\^-?\d+", other):
+        return False
     return bool(words and others) and (words <= others or others <= words)
 
 
