@@ -1,11 +1,14 @@
 r"""Pairs of answers whose equality is known by construction: how often is the grader wrong about them?
 
     python tests/benchmarks/differential.py --pairs 1000000 [--seed 1] [--kinds surd "nested set" ...] [--show 20]
+    python tests/benchmarks/differential.py --documents --pairs 1000000
 
 An answer is drawn as a tree whose value is known (a fraction, a surd, a union of intervals, a family ...) and written
 in several notations. An accept is two writings of one tree, in a box or in a sentence; a reject is a writing of a tree
 in which one thing has changed (a sign, an element, an end, a branch) and whose value therefore differs: what is
 compared is the value of the trees, never their texts. The last kinds are cheats, each wrong by construction.
+
+With ``--documents`` the pairs are a number and a whole completion: see `generated/documents.py`.
 
 Prints a table by kind, with 95 % Wilson intervals. Exit code 0 where false accepts are 0 and false rejects at most
 0.5 %, else 1.
@@ -19,7 +22,7 @@ import math
 import sys
 from collections import Counter, defaultdict
 
-from generated import NAMES, Pair, pairs
+from generated import NAMES, Pair, documents, pairs
 
 from math_reward.grader import grade
 
@@ -42,17 +45,20 @@ def main() -> int:
     parser.add_argument("--pairs", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kinds", nargs="*", choices=NAMES)
+    parser.add_argument("--documents", action="store_true", help="whole completions")
     parser.add_argument("--show", type=int, default=5, help="misses to print of each kind")
     arguments = parser.parse_args()
+    source = documents.documents(arguments.seed) if arguments.documents else pairs(arguments.seed, arguments.kinds)
+    names = documents.NAMES if arguments.documents else arguments.kinds or NAMES
     asked: Counter[tuple[str, bool]] = Counter()
-    missed: dict[tuple[str, bool], list[Pair]] = defaultdict(list)
-    for pair in itertools.islice(pairs(arguments.seed, arguments.kinds), arguments.pairs):
+    missed: dict[tuple[str, bool], list[Pair | documents.Document]] = defaultdict(list)
+    for pair in itertools.islice(source, arguments.pairs):
         wrong = grade(pair.completion, pair.reference).correct != pair.same
         for name in (pair.kind, "all"):
             asked[name, pair.same] += 1
             missed[name, pair.same] += [pair] * wrong
     print("| kind | equal pairs | false rejects | unequal pairs | false accepts |\n|---|---|---|---|---|")
-    for name in [*(arguments.kinds or NAMES), "all"]:
+    for name in [*names, "all"]:
         cells = [f"{asked[name, same]:,} | {len(missed[name, same]):,}" for same in (True, False)]
         print(f"| {name} | {cells[0]} | {cells[1]} |")
     for same, what in ((True, "false rejects"), (False, "false accepts")):

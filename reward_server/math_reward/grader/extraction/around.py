@@ -102,13 +102,14 @@ _TAKEN_BACK = re.compile(
     r"|is (?:a |the )?(?:common |typical |tempting |naive |usual )+(?:\w+ )?(?:mistake|error|answer|trap|guess))",
     re.IGNORECASE,
 )
-_GAP = r"[^.!?。！？\n]{0,40}$"
+_GAP = r"(?:(?!\b(?:but|however|actually)\b)[^.!?。！？\n]){0,40}$"
 _BEFORE = re.compile(
-    rf"(?:{'|'.join(denial.before for denial in DENIALS if denial.before)})[\s$\\(]{{0,4}}$"
+    rf"(?:{'|'.join(denial.before for denial in DENIALS if denial.before)})"
+    r"(?: (?:equal(?: to)?|the (?:correct |right |final )?(?:answer|solution|value)[:,]?))?[\s$\\(]{0,4}$"
     rf"|\b(?:if|suppose|assume|imagine|say) (?:that )?the (?:answer|result|solution) (?:is|was|were|had been"
-    rf"|equals)\b{_GAP}"
+    r"|equals)[\s$\\(]{0,4}$"
     rf"|\b(?:if|when|by) (?:(?:we|you|one|someone) )?(?:forgets?|forgetting|overlooks?|overlooking|miss(?:es)?"
-    rf"|carelessly|mistakenly)\b{_GAP}"
+    rf"|carelessly|mistakenly)\b(?! about){_GAP}"
     rf"|\b(?:common|typical|frequent|easy|tempting|usual|naive) (?:\w+ )?(?:mistake|error|trap|wrong answer"
     rf"|guess)s?\b{_GAP}"
     r"|\b(?:an?|the|any|some|this|my|that|many|most) (?:careless|naive|sloppy|wrong|incorrect|mistaken"
@@ -130,8 +131,8 @@ _OPERATOR = (
 _OPERATION_BEFORE = re.compile(
     rf"(?:{_OPERATOR}\s*=?(?:\s|\\left\s?\(|[({{])*"  # 2 \cdot \boxed, \sqrt{\boxed
     r"|\\[dt]?frac\s?\{[^{}]{0,80}\}\s?\{\s*"  # \frac{1}{\boxed
-    r"|(?:[\d)}$]|(?<![a-zA-Z])[a-zA-Z])\s?[-−]\s?"  # 1 - \boxed
-    r"|\d)$"  # 2\boxed
+    r"|(?:[\d)}]|\$(?=\s)|(?<![a-zA-Z])[a-zA-Z])\s?[-−]\s?"  # 1 - \boxed
+    r"|(?<![\d.])(?P<factor>\d[\d.]{0,9}))\Z"  # 2\boxed
 )
 _SIGN = re.compile(r"(?:^|[\s$=({[]|:\s|\\\(|\\\[)[-−]$")
 # A list, a quote, a dash after a word, an arrow, the end of a tag or of emphasis.
@@ -152,7 +153,8 @@ def sign_of(said: Statement) -> str:
 def changed(said: Statement) -> bool:
     """Whether an operation outside the box changes what is in it."""
     before = said.before[-BEFORE_CHARACTERS:]
-    if _OPERATION_BEFORE.search(before) and not _DASH.search(before[-24:]):
+    operation = _OPERATION_BEFORE.search(before)
+    if operation is not None and operation["factor"] != said.text and not _DASH.search(before[-24:]):
         return True
     return _OPERATION_AFTER.match(said.after[:40]) is not None
 

@@ -40,7 +40,7 @@ _PAIRS = {
     "*": "*",
     "_": "_",
 }
-_CLOSING = "”」』»"
+_CLOSING = {"”": "“", "」": "「", "』": "『", "»": "«"}
 _TAGGED = re.compile(r"<([a-zA-Z]{1,10})(?: [^<>]{0,80})?>(.*)</\1>", re.DOTALL)
 _EMOJI = re.compile("[\u2600-\u2716\u2719-\u274b\u2753-\u27bf\ufe0f\U0001f000-\U0001faff]")
 _QUOTE = re.compile(r"(?:>\s)+(?=\S)")
@@ -117,7 +117,7 @@ def undressed(text: str) -> str:
             inner = tagged[2]
         elif len(inner) > 2 and inner[-1] == _PAIRS.get(inner[0]) and inner[-1] not in inner[1:-1]:
             inner = inner[1:-1]
-        elif inner and (inner[-1] in _CLOSING or _EMOJI.match(inner[-1])):
+        elif inner and (_EMOJI.match(inner[-1]) or (inner[-1] in _CLOSING and _CLOSING[inner[-1]] not in inner)):
             inner = inner[:-1]
         inner = inner.strip()
         if inner == text:

@@ -385,7 +385,7 @@ def _stated(rest: str) -> str | None:
         return None
     sentence = (rest[: end.start()] if end else rest).strip().strip("*").strip()
     sentence = _REASON.split(sentence, maxsplit=1)[0]
-    sentence = ENDING.sub("", sentence.split("\n", 1)[0].strip()).strip()
+    sentence = ENDING.sub("", sentence.split("\n", 1)[0].strip()).strip().strip("*")
     if len(sentence) > 200 or (len(_IDEOGRAPHS.findall(sentence)) > 6 and _NUMBER.search(rest)):
         return None  # An explanation follows, and its last value counts.
     if sentence.endswith("}") and "{" not in sentence:
@@ -403,10 +403,10 @@ def _stated(rest: str) -> str | None:
         return value[1]
     if re.fullmatch(r"\(?[A-J]\)?", sentence):
         return sentence.strip("()")
-    letter = re.match(r"\(?([A-J])(?:[\s:.,)]|$)", sentence)
+    letter = re.match(r"\(?([A-J])(?:[\s:.,)是]|$)", sentence)
     if re.match(r"\(?[A-J]\)?,? (?:or|and)\b", sentence):
         return sentence
-    if letter and (sentence.startswith("(") or re.match(r"[A-J](?:[,:.)]| [a-z])", sentence)):
+    if letter and (sentence.startswith("(") or re.match(r"[A-J](?:[,:.)是]| [a-z])", sentence)):
         return None if _ANOTHER_LETTER.search(sentence, letter.end(1)) else letter[1]
     inner = last_match(_FORMULA, sentence)
     if inner is not None:
@@ -419,7 +419,9 @@ def _stated(rest: str) -> str | None:
     if len(words) <= 4:
         return sentence or None
     number = last_match(_NUMBER, sentence)
-    return whole_of(sentence, number.start("number"), number.end("number")) if number else None
+    if number is None or _is_denied(sentence, number):
+        return None
+    return whole_of(sentence, number.start("number"), number.end("number"))
 
 
 def _only_words_before(sentence: str, formula: re.Match[str]) -> bool:
