@@ -101,9 +101,9 @@ _DENIED_AFTER = re.compile(
     re.IGNORECASE,
 )
 _CHOICE = re.compile(
-    r"(?:\b(?:it's|it\s+is|is|be|choose|pick|select|[Oo]ption|[Cc]hoice|[Aa]nswer|(?:[Rr]ichtig|[Kk]orrekt)e?(?:\s\w+)?\s(?:ist|:)"
-    r"|选项|选择?)\s*[:：–—-]?\s*)[(\[]?(?P<letter>[A-J])[)\]]?\s*(?:[.)。]|$|because\b|since\b|是正确|正确"
-    r"|is correct)",
+    r"(?:\b(?:it's|it\s+is|is|be|choose|pick|select|[Oo]ption|[Cc]hoice|[Aa]nswer"
+    r"|(?:[Rr]ichtig|[Kk]orrekt)e?(?:\s\w+)?\s(?:ist|:))|选项|选择?)"
+    r"\s*[:：–—-]?\s*[(\[]?(?P<letter>[A-J])[)\]]?\s*(?:[.)。]|$|because\b|since\b|是正确|正确|is correct)"
 )
 _LETTER_FIRST = re.compile(
     r"[(\[]?(?P<letter>[A-J])[)\]]?(?:(?:[.,:)]|$)(?:\s|$)|\s(?=is (?:the )?(?:correct|right)\b))"
