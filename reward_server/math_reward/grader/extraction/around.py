@@ -35,7 +35,8 @@ DENIALS = (
         r"(?:wrong|incorrect|false|mistaken|erroneous|invalid|inaccurate|nonsense|impossible"
         r"|not (?:an? |the |quite |actually |really )*(?:correct|right|true|valid|answer|solution|final|it\b|what we)"
         r"|n't (?:the )?(?:correct|right|true|answer|solution))\b",
-        r"(?:\b(?:is|are|was|be|equals?) (?:not|never)|n't(?: be)?|\bcannot be|\\not ?=)",
+        r"(?:\b(?:is|are|was|be|equals?) (?:not|never)|n't(?: be)?|\bcannot be|(?<![\d)])!=|\banything but|\bneither"
+        r"|\b(?:false|untrue|wrong|incorrect) that|\\not ?=)",
         r"\boxed{42} is wrong.",
     ),
     Denial(
@@ -97,7 +98,10 @@ _TAKEN_BACK = re.compile(
     rf"{_DRESS}{{0,4}}[?？]"  # \boxed{{42}}? No.
     rf"|{_DRESS}{{0,8}}(?:(?:no|nope|nein|non|нет|不|いいえ|아니요)[.,!。，]\s|scratch that|oops|correction\b"
     rf"|contradiction"
-    r"|i (?:was|am) wrong|not quite|is (?:only |just )?(?:what|the (?:answer|result) (?:that )?(?:an?|many|some"
+    r"|i (?:was|am) wrong|not quite|was (?:my|a) (?:first )?guess"
+    r"|(?:wait|hmm|hold on|actually)[,.!—-]*\s(?:that|this|it|i)(?:'s|’s|'m| is| was| am)? "
+    r"(?:wrong|incorrect|mistaken|not (?:right|correct))|is (?:only |just )?(?:what|the (?:answer"
+    r"|result) (?:that )?(?:an?|many|some"
     r"|most|careless))"
     r"|is (?:a |the )?(?:common |typical |tempting |naive |usual )+(?:\w+ )?(?:mistake|error|answer|trap|guess))",
     re.IGNORECASE,
@@ -125,7 +129,7 @@ _BEFORE = re.compile(
 )
 
 _OPERATOR = (
-    r"(?:(?<=[\w)}$])\s?(?:\*(?!\*)|[+/×÷])|(?<![-=])[<>]|[\^≤≥≠±√¬]|!="
+    r"(?:(?<=[\w)}$])\s?(?:\*(?!\*)|[+/×÷])|(?<![-=])[<>]|[\^≤≥≠±√¬]|(?<![\d)])!="
     r"|\\(?:cdot|times|div|pm|mp|neg|lnot|not|neq?|leq?|geq?|lt|gt|sqrt|ln|log|sin|cos|tan|exp|[dt]?frac)(?![a-z]))"
 )
 _OPERATION_BEFORE = re.compile(
@@ -144,6 +148,15 @@ _OPERATION_AFTER = re.compile(
 )
 
 
+# "\boxed{12} more than 13", "\boxed{12} squared"
+_CHANGED_AFTER = re.compile(
+    r"[\s$)\]}]{0,4}(?:(?:more|less|fewer|greater|smaller|larger|higher|lower) than[\s$\\(]{1,4}-?\d|squared"
+    r"|cubed|factorial|doubled"
+    r"|tripled|halved|inverted|plus|minus|divided by|multiplied by|to the (?:power|\d{1,3}(?:st|nd|rd|th)))",
+    re.IGNORECASE,
+)
+
+
 def sign_of(said: Statement) -> str:
     """The minus sign before a box, which belongs to the answer; else nothing."""
     before = said.before[-12:]
@@ -156,7 +169,9 @@ def changed(said: Statement) -> bool:
     operation = _OPERATION_BEFORE.search(before)
     if operation is not None and operation["factor"] != said.text and not _DASH.search(before[-24:]):
         return True
-    return _OPERATION_AFTER.match(said.after[:40]) is not None
+    after = said.after[:40]
+    is_absolute = before.endswith("|") and after.startswith("|")
+    return is_absolute or (_OPERATION_AFTER.match(after) or _CHANGED_AFTER.match(after)) is not None
 
 
 def taken_back(said: Statement) -> bool:
@@ -169,10 +184,10 @@ def taken_back(said: Statement) -> bool:
     )
 
 
-_INSIDE = re.compile("|".join(denial.after for denial in DENIALS[1:]))
+_INSIDE = re.compile("|".join(denial.after for denial in DENIALS[1:]), re.IGNORECASE)
 
 
 def denied_inside(text: str) -> str | None:
     """The words in an answer that deny it, in a language other than English: ``42\\text{は間違い}``."""
-    match = None if text.isascii() else _INSIDE.search(text)
+    match = _INSIDE.search(text) if text.count(" ") or not text.isascii() else None
     return None if match is None else match[0]

@@ -41,7 +41,7 @@ _PAIRS = {
     "_": "_",
 }
 _CLOSING = {"”": "“", "」": "「", "』": "『", "»": "«"}
-_TAGGED = re.compile(r"<([a-zA-Z]{1,10})(?: [^<>]{0,80})?>(.*)</\1>", re.DOTALL)
+_TAGGED = re.compile(r"<([a-zA-Z_]{1,16})(?: [^<>]{0,80})?>(.*)</\1>", re.DOTALL)
 _EMOJI = re.compile("[\u2600-\u2716\u2719-\u274b\u2753-\u27bf\ufe0f\U0001f000-\U0001faff]")
 _QUOTE = re.compile(r"(?:>\s)+(?=\S)")
 

@@ -33,7 +33,7 @@ WHOLE_CHARACTERS = 400
 """A longer text is never only an answer."""
 
 _TOKENS = re.compile(SPECIAL_TOKEN)
-_TAG = re.compile(r"<answer>(.{1,2000}?)</answer>", re.IGNORECASE | re.DOTALL)
+_TAG = re.compile(r"<(?:final_)?answer>(.{1,2000}?)</(?:final_)?answer>", re.IGNORECASE | re.DOTALL)
 _FORMULA = re.compile(
     # A dollar sign beside a space or before a digit is a currency: "$5 + $6 = $11".
     r"\$\$(?P<display>.+?)\$\$|(?<!\\)\$(?P<inline>(?=\S)(?:[^$\n]|\\\$)+?(?<=[^\s\\])|(?=\s)[^$\n]+?\s)\$(?!\d)"
@@ -64,11 +64,13 @@ _RESULT = re.compile(r"= ?")
 _CLAUSE = re.compile(
     r"[,;:=]|\b(?:so|then|we|is|are|gives?|gets?|because|since|but|and|thus|hence|which|there)\b", re.IGNORECASE
 )
+_GOES_ON = re.compile(r"\s?(?:\.\.\.|…)\s*$")
 # A calculation without its result, as where a text was cut off: "5 + 7 equals".
 _CALCULATION = re.compile(r"(?=.*\d\s?[-+*×·−]\s?\d)[\d\s.,+*×·()−/-]+")
 _NAMES_IT = re.compile(
     r"[^.,!?\n]{0,24}?,? ?(?:which )?(?:is|are) (?:now )?(?:the|our|her|his|their|its|[A-Z]\w+'s) (?:\w+ )?"
-    r"(?:answer|total|result|number|sum|amount|count|value|solution)\b",
+    r"(?:answer|total|result|number|sum|amount|count|value|solution)\b"
+    r"|[^.,!?\n]{0,30}? (?:is|are|was|were) \w+\W*$",
 )
 _BETWEEN = re.compile(r"\s*(?:,\s*)?(?:(?P<alternative>or)|and|,)\s*(?=[$\\])")
 # "It is not 42", "42 is wrong": the text denies the number.
@@ -101,7 +103,7 @@ _DENIED_AFTER = re.compile(
     re.IGNORECASE,
 )
 _CHOICE = re.compile(
-    r"(?:\b(?:it's|it\s+is|is|be|choose|pick|select|[Oo]ption|[Cc]hoice|[Aa]nswer"
+    r"(?:\b(?:it's|it\s+is|is|be|choose|pick|select|go(?:ing)? with|[Oo]ption|[Cc]hoice|[Aa]nswer"
     r"|(?:[Rr]ichtig|[Kk]orrekt)e?(?:\s\w+)?\s(?:ist|:))|选项|选择?)"
     r"\s*[:：–—-]?\s*[(\[]?(?P<letter>[A-J])[)\]]?\s*(?:[.)。]|$|because\b|since\b|是正确|正确|is correct)"
 )
@@ -126,7 +128,12 @@ _COUNTED = re.compile(
     r"[\u3040-\u9fff]{1,20}(?<!第)"
     rf"(-?\d{{1,12}}(?:\.\d{{1,12}})?(?:/\d{{1,12}}|{UNITS_AFTER_DIGITS})?)(?!{UNITS_AFTER_DIGITS})[\u3040-\u9fff]{{1,8}}"
 )
-_NUMBER_WORDS = re.compile(r"(?:\bis|\bare|\bequals|=)\s+([a-z]+(?:[ -][a-z]+){0,5})[.!\s]{0,4}$", re.IGNORECASE)
+_NUMBER_WORDS = re.compile(
+    r"(?:\bis|\bare|\bequals|=)\s+(?:(?:therefore|thus|then|only|just"
+    r"|exactly)\s+)?([a-z]+(?:[ -][a-z]+){0,5})[.!\s]{0,4}$",
+    re.IGNORECASE,
+)
+_ARTICLE = re.compile(r"^(?:the|la|el|le|die|der|das|l['’])\s?(?=[A-J]\W*$)")
 _REASON_IN_BOX = re.compile(r"(?<=[\w)\]}$%]),? ?\\text ?\{,? ?(?:since|because)\b")
 _REASON = re.compile(r"(?<=[\w)\]}$%]),? (?:since|because|which)\b")
 # "15, not 16": the second number is denied.
@@ -217,10 +224,28 @@ def span_of(said: Statement, completion: str) -> tuple[int, int] | None:
     return (part.start + places[-1][0], part.start + places[-1][1]) if places else None
 
 
+# ", or 13" and "I made a mistake; it should be 13" behind a box
+_VALUE = r"[\s$\\(]{0,4}(?P<value>-?\d[\d,]*(?:\.\d+)?(?:/\d+)?)"
+_ALSO = re.compile(
+    rf"[\s$.)\]}}]{{0,8}},?\s{{0,4}}\(?(?:or|oder|ou|o|或|или)\s(?:(?:maybe|perhaps|possibly"
+    rf"|else)\s)?{_VALUE}",
+    re.IGNORECASE,
+)
+_CORRECTED = re.compile(
+    r"\b(?:mistakes?|error|wrong|sorry|oops|actually|wait|guess)\b[^\n]{0,60}?\b(?:is|it's|be|was|get)(?=[\s$\\(])"
+    + _VALUE,
+    re.IGNORECASE,
+)
+
+
 def later_answer(said: Statement) -> str | None:
     """Another answer that the text after a box states: "... The answer is 43."; None if it states none."""
     text = _TOKENS.sub(" ", said.after[:TAIL_CHARACTERS])
-    phrase = last_phrase(text) if said.boxed else None
+    if not said.boxed:
+        return None
+    if (other := _ALSO.match(text) or _CORRECTED.search(text[:400])) is not None:
+        return other["value"]
+    phrase = last_phrase(text)
     stated = None if phrase is None else _announced(text, phrase)
     return stated if stated and is_bare(stated) and re.search(r"\d|^[A-J]$", stated) else None
 
@@ -325,6 +350,8 @@ def _value_at_end(text: str) -> str | None:
         return spelled[1]
     if number is None or _NAMED.search(text[max(0, number.start() - 24) : number.start()]):
         return None
+    if _GOES_ON.match(text, number.end()):
+        return None
     is_result = text[: number.start()].endswith(("=", "= "))
     if not is_result and _CLAUSE.search(text, number.end()) and not _NAMES_IT.match(text, number.end()):
         return None  # In 42 steps we find the answer.
@@ -403,6 +430,7 @@ def _stated(rest: str) -> str | None:
         return value[1]
     if re.fullmatch(r"\(?[A-J]\)?", sentence):
         return sentence.strip("()")
+    sentence = _ARTICLE.sub("", sentence)
     letter = re.match(r"\(?([A-J])(?:[\s:.,)是]|$)", sentence)
     if re.match(r"\(?[A-J]\)?,? (?:or|and)\b", sentence):
         return sentence
