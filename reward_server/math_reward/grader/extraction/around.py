@@ -165,7 +165,7 @@ def sign_of(said: Statement) -> str:
 
 def changed(said: Statement) -> bool:
     """Whether an operation outside the box changes what is in it."""
-    before = said.before[-BEFORE_CHARACTERS:]
+    before = said.before[-(BEFORE_CHARACTERS if said.before.rstrip().endswith("{") else 24) :]
     operation = _OPERATION_BEFORE.search(before)
     if operation is not None and operation["factor"] != said.text and not _DASH.search(before[-24:]):
         return True
@@ -176,11 +176,10 @@ def changed(said: Statement) -> bool:
 
 def taken_back(said: Statement) -> bool:
     """Whether the words next to a box deny or doubt the answer in it, in any of the languages of DENIALS."""
-    after = said.after[:BEFORE_CHARACTERS]
+    after, before = said.after[:BEFORE_CHARACTERS], said.before[-BEFORE_CHARACTERS:]
+    sentence = before[max(before.rfind(end) for end in (". ", "\n", "! ", "? ", "。")) + 1 :]
     return (
-        _BEFORE.search(said.before[-BEFORE_CHARACTERS:]) is not None
-        or _AFTER.match(after) is not None
-        or _TAKEN_BACK.match(after) is not None
+        _BEFORE.search(sentence) is not None or _AFTER.match(after) is not None or _TAKEN_BACK.match(after) is not None
     )
 
 

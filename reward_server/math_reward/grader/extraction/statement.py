@@ -216,13 +216,20 @@ def span_of(said: Statement, completion: str) -> tuple[int, int] | None:
         said: of `final_answer`.
         completion: the same.
     """
-    part = _read_part(completion)
-    text = rf"(?P<answer>{re.escape(said.text)})"
-    if said.boxed:
-        text = rf"(?:{BOX.pattern}|<\|begin_of_box\|>)\s*{text}\s*(?:\}}|<\|end_of_box)"
-    places = [match.span("answer") for match in re.finditer(text, completion[part])]
-    return (part.start + places[-1][0], part.start + places[-1][1]) if places else None
+    part, text = _read_part(completion), said.text
+    begin, end = part.start, part.stop
+    while text and (place := completion.rfind(text, begin, end)) >= 0:
+        after = place + len(text)
+        if not said.boxed or (
+            _OPENED.search(completion, max(begin, place - 80), place) and _CLOSED.match(completion, after)
+        ):
+            return place, after
+        end = after - 1
+    return None
 
+
+_OPENED = re.compile(rf"(?:{BOX.pattern}|<\|begin_of_box\|>)[\s\"'`*_“「$]*\Z")
+_CLOSED = re.compile(r"[\s\"'`*_”」$]*(?:\}|<\|end_of_box)")
 
 # ", or 13" and "I made a mistake; it should be 13" behind a box
 _VALUE = r"[\s$\\(]{0,4}(?P<value>-?\d[\d,]*(?:\.\d+)?(?:/\d+)?)"
