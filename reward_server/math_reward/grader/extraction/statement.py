@@ -72,6 +72,10 @@ _NAMES_IT = re.compile(
     r"(?:answer|total|result|number|sum|amount|count|value|solution)\b"
     r"|[^.,!?\n]{0,30}? (?:is|are|was|were) \w+\W*$",
 )
+# Another clause behind a number, which is not its reason: "In 42 steps we find the answer".
+_GOES_ELSEWHERE = re.compile(
+    r",\s*\w+\s+\w+|[;:=]|\b(?:so|then|we|is|are|gives?|gets?|but|and|thus|hence|which|there)\b", re.IGNORECASE
+)
 _BETWEEN = re.compile(r"\s*(?:,\s*)?(?:(?P<alternative>or)|and|,)\s*(?=[$\\])")
 # "It is not 42", "42 is wrong": the text denies the number.
 _DENIED_BEFORE = re.compile(
@@ -138,6 +142,11 @@ _REASON_IN_BOX = re.compile(r"(?<=[\w)\]}$%]),? ?\\text ?\{,? ?(?:since|because)
 _REASON = re.compile(r"(?<=[\w)\]}$%]),? (?:since|because|which)\b")
 # "15, not 16": the second number is denied.
 _CONTRAST = re.compile(r",? (?:and )?not \$?-?[\d.]{1,12}\$?[.!\s]{0,3}$")
+_ANSWER_AFTER = re.compile(
+    r"(?<![\w.,/])(?P<value>-?\d[\d,]*(?:\.\d+)?(?:/\d+)?) is (?:the|our|my) (?:final "
+    r"|correct )?answer\b(?! to)",
+    re.IGNORECASE,
+)
 _TRUTH = re.compile(
     r"(?:^|[.;,\n]\s?|\b(?:so|thus|hence|therefore)\s)(?:the|this)\s(?:statement|claim|proposition|assertion|conjecture)"
     r"\sis\s(true|false)[.!\s]{0,3}$",
@@ -277,6 +286,8 @@ def _in_prose(text: str) -> str | None:
     stated = None if phrase is None else _announced(text, phrase)
     if stated:
         return stated
+    if (named := last_match(_ANSWER_AFTER, text)) is not None:
+        return named["value"]
     if _REFUSAL.search(text[-300:]):
         return None
     if truth := _TRUTH.search(text[-60:]) or _NO_SOLUTION.search(text[-60:]):
@@ -360,7 +371,7 @@ def _value_at_end(text: str) -> str | None:
     if _GOES_ON.match(text, number.end()):
         return None
     is_result = text[: number.start()].endswith(("=", "= "))
-    if not is_result and _CLAUSE.search(text, number.end()) and not _NAMES_IT.match(text, number.end()):
+    if not is_result and _GOES_ELSEWHERE.search(text, number.end()) and not _NAMES_IT.match(text, number.end()):
         return None  # In 42 steps we find the answer.
     out_of = _OUT_OF.search(text[max(0, number.start() - 20) : number.start()])
     if out_of:

@@ -88,7 +88,7 @@ def same_quantity(comparison: Comparison, reference: Node, answer: Node) -> bool
         return False
     if comparison.same_value(value, other):
         # 28 may be 28 %, and a half is no half per cent.
-        number = exact(value) if "percent" in (unit, other_unit) else None
+        number = exact(value) if other_unit == "percent" else None
         return number is None or abs(number) >= 1 or number == 0
     if "percent" in (unit, other_unit):
         return comparison.same_value(_without_percent(reference), _without_percent(answer))
