@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -15,6 +16,8 @@ import httpx
 import pytest
 
 from math_reward.commands.serve import _listen
+from math_reward.grader import Grade, Verdict
+from math_reward.pool.worker import MEMORY_BYTES
 
 from ..refusals import assert_refusal
 
@@ -170,6 +173,16 @@ def test_the_flags_of_grade_say_what_may_be_left_undone(
     _, printed = command("grade", "--json", *flags, completion, reference)
 
     assert json.loads(printed)["verdict"] == verdict
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse the limit")
+def test_one_completion_is_graded_with_the_memory_of_a_worker(command: Any, monkeypatch: pytest.MonkeyPatch):
+    def graded(*_: Any, **__: Any) -> Grade:
+        return Grade(Verdict.WRONG, None, "5", str(resource.getrlimit(resource.RLIMIT_AS)[0]))
+
+    monkeypatch.setattr("math_reward.commands.grade.grade", graded)
+
+    assert json.loads(command("grade", "--json", "5", "5")[1])["detail"] == str(MEMORY_BYTES)
 
 
 def test_grade_prints_a_table(command: Any):

@@ -50,6 +50,20 @@ def test_the_verdicts_of_both_graders_and_the_rows_on_which_they_differ(command:
     assert pairs[3]["ours"]["detail"] in differ[1]
 
 
+def test_math_verify_is_not_given_the_prompt_to_grade(command: Any, write: Any, tmp_path: Path):
+    question = r"Is it \boxed{5}? "
+    output = tmp_path / "pairs.jsonl"
+
+    command(
+        "--file",
+        write({"prompt": question, "output": question + "I do not know.", "gold": "5"}),
+        "--output",
+        str(output),
+    )
+
+    assert [json.loads(line)["math_verify"]["correct"] for line in output.read_text().splitlines()] == [False]
+
+
 def test_a_row_that_hangs_math_verify_is_a_timeout_and_ends_nothing(
     command: Any, write: Any, stub_graders: Any, monkeypatch: pytest.MonkeyPatch
 ):

@@ -147,6 +147,14 @@ def test_sigterm_takes_the_service_down(cluster: Cluster, service: tuple[Any, st
     wait_for(lambda: cluster.grading() == [])
 
 
+def test_stop_needs_no_token(cluster: Cluster):
+    stopped = subprocess.run(
+        ["bash", str(SCRIPT), "--stop"], env=environment(RAY_ADDRESS=cluster.address), capture_output=True, text=True
+    )
+
+    assert stopped.returncode == 0, stopped.stderr
+
+
 @pytest.mark.parametrize(
     ("variables", "named"),
     [({"MIN_REPLICAS": "3", "MAX_REPLICAS": "2"}, "MAX_REPLICAS"), ({"PORT": "x"}, "--port"), ({}, "TOKEN")],

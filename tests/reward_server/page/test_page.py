@@ -301,7 +301,7 @@ def test_without_the_token_there_is_nothing_to_see(guarded: Any):
 
 
 def test_the_page_itself_needs_no_token_and_forbids_everything_from_elsewhere(guarded: Any):
-    for path in ("/", "/page.css", "/page.js"):
+    for path in ("/", "/page.css", "/page.js", "/?from=a-link"):
         response = httpx.get(guarded.url + path)
         assert response.status_code == 200
         policy = response.headers["Content-Security-Policy"]
