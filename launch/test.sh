@@ -5,6 +5,7 @@
 #   bash launch/test.sh fast            # checks without an engine, before each commit
 #   bash launch/test.sh tests/plugin    # only these tests; further flags go to pytest
 #   bash launch/test.sh same COMMIT     # does training give the same as at COMMIT, to the last bit? launch/same/compare.py
+#   bash launch/test.sh mutants [N]     # how many of N random changes to the grader do its rows notice?
 #
 # Runs launch/setup.sh first.
 set -euo pipefail
@@ -14,6 +15,9 @@ bash launch/setup.sh
 
 if [ "${1:-}" = same ]; then
     exec .venv/bin/python launch/same/compare.py "${@:2}"
+fi
+if [ "${1:-}" = mutants ]; then
+    exec .venv/bin/python tests/benchmarks/mutants.py --mutants "${2:-200}"
 fi
 
 fast=

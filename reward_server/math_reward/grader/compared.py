@@ -29,8 +29,8 @@ from math_reward.grader.rules import RULES
 from math_reward.grader.rules.collections import mentions
 from math_reward.grader.rules.comparison import Comparison
 from math_reward.grader.rules.labels import Contradiction
-from math_reward.grader.rules.second_readings import SECOND_READINGS, Sides, is_choice
 from math_reward.grader.rules.trees import letters_agreed
+from math_reward.grader.second_readings import SECOND_READINGS, Sides, is_choice
 from math_reward.grader.verdict import Grade, Options, Stage, Verdict
 
 # An answer without one of these leaves no operation undone, so its tree need not be searched.

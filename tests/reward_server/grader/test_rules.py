@@ -8,7 +8,7 @@ from math_reward.grader.notation.syntax import Node
 from math_reward.grader.rules import RULES
 from math_reward.grader.rules.comparison import Comparison, Rule
 from math_reward.grader.rules.labels import without_label
-from math_reward.grader.rules.second_readings import SECOND_READINGS, SecondReading
+from math_reward.grader.second_readings import SECOND_READINGS, SecondReading
 
 LABELS, *OTHERS = RULES
 by_name = pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
