@@ -11,6 +11,7 @@ from collections.abc import Hashable, Iterator
 from fractions import Fraction
 
 from math_reward.grader.errors import NotMathematics, TooComplex, Undefined
+from math_reward.grader.mathematics.matrices import calculated
 from math_reward.grader.mathematics.undone import is_operation, result
 from math_reward.grader.notation.exact import exact
 from math_reward.grader.notation.normalise import normalise
@@ -83,7 +84,9 @@ def restates(answer: Answer, reference: Reference, prompt: str) -> bool:
         if said == asked:
             return False
         if _leaves_arithmetic(tree) and not _leaves_arithmetic(expected) and _CALCULATE.search(prompt):
-            return True
+            value = exact(expected.value if isinstance(expected, Quantity) else expected)
+            if any(_value(formula) == value for formula in _formulas(prompt)):
+                return True
         # Only a form that the prompt asks for can be missing, and not one that it gave.
         another = _ANOTHER_FORM.search(prompt) and all(asked != _form(formula) for formula in _formulas(prompt))
         if not is_operation(tree) and not another:
@@ -109,6 +112,11 @@ def _leaves_arithmetic(node: Node) -> bool:
     return exact(node) is not None and any(isinstance(part, (Sum, Product, Power, Call)) for part in walk(node))
 
 
+def _value(formula: Node) -> Fraction | None:
+    """The value of a formula that is no number alone; None for a number, and for what has no rational value."""
+    return None if isinstance(formula, (Number, Negative)) else exact(calculated(formula))
+
+
 _TEN = Number(Fraction(10))
 
 
@@ -131,7 +139,7 @@ def _formulas(prompt: str) -> Iterator[Node]:
     unmarked = (match[0] for pattern in _PLAIN for match in pattern.finditer(plain))
     for formula in itertools.islice(itertools.chain(marked, unmarked), MAX_FORMULAS):
         formula = formula.strip().rstrip(".,;:?")
-        if not 2 < len(formula) <= FORMULA_CHARACTERS:
+        if not 1 < len(formula) <= FORMULA_CHARACTERS:
             continue
         try:
             tree = parse(formula)

@@ -75,3 +75,20 @@ def test_a_boxed_example_in_the_prompt_is_never_paid(query: str, response: str, 
 
     assert result.reward == 0.0
     assert result.verdict in (Verdict.NO_ANSWER, Verdict.PROMPT_NOT_FOUND)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "answer", "reference", "verdict"),
+    [
+        ("Evaluate $5!$.", r"5\cdot4\cdot3\cdot2\cdot1", "120", Verdict.RESTATED),
+        (r"What is $17 \bmod 5$?", r"17\bmod 5", "2", Verdict.RESTATED),
+        (r"Compute $\begin{vmatrix}1&2\\3&4\end{vmatrix}$.", r"1\cdot4-2\cdot3", "-2", Verdict.RESTATED),
+        (r"What is $\frac12+\frac13$?", r"\frac36+\frac26", r"\frac56", Verdict.RESTATED),
+        ("What is $a_{10}$ if $a_n = 2^n - 1$?", "2^{10}-1", "1023", Verdict.CORRECT),
+        ("Find the value of $x$ if $2x = 11$.", r"5+\frac12", "5.5", Verdict.CORRECT),
+    ],
+)
+def test_a_formula_that_the_prompt_asks_to_calculate_has_to_be_calculated(
+    prompt: str, answer: str, reference: str, verdict: Verdict
+):
+    assert grade(f"{prompt} \\boxed{{{answer}}}", reference, prompt=prompt).verdict is verdict

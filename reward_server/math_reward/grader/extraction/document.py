@@ -43,6 +43,8 @@ _PAIRS = {
 _CLOSING = {"”": "“", "」": "「", "』": "『", "»": "«"}
 _TAGGED = re.compile(r"<([a-zA-Z_]{1,16})(?: [^<>]{0,80})?>(.*)</\1>", re.DOTALL)
 _EMOJI = re.compile("[\u2600-\u2716\u2719-\u274b\u2753-\u27bf\ufe0f\U0001f000-\U0001faff]")
+MAX_LAYERS = 16
+"""How many quotes, tags and so on are taken off, one after the other."""
 _QUOTE = re.compile(r"(?:>\s)+(?=\S)")
 
 
@@ -110,7 +112,9 @@ def _as_answer(value: Any) -> str | None:
 def undressed(text: str) -> str:
     """``text`` without quotes, emphasis, tags and emoji around all of it."""
     text = text.strip()
-    while text:
+    for _ in range(MAX_LAYERS):
+        if not text:
+            break
         inner = _QUOTE.sub("", text, count=1) if text.startswith("> ") else text
         tagged = _TAGGED.fullmatch(inner) if inner[0:1] == "<" else None
         if tagged is not None:
