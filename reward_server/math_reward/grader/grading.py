@@ -110,7 +110,8 @@ def _grade(completion: str, references: list[str], prompt: str | None, options: 
         return Grade(Verdict.NO_ANSWER, None, first)
     graded = _graded(said, usable, prompt, options)
     if graded.correct and (later := later_answer(said)) is not None:
-        other = _graded(Statement(later, boxed=False), usable, prompt, options)
+        rounded = dataclasses.replace(options, allow_rounded=True)
+        other = _graded(Statement(later, boxed=False), usable, prompt, rounded)
         if other.verdict is Verdict.WRONG and other.stage is not Stage.STRING:
             detail = "The text after the box states another answer."
             graded = dataclasses.replace(graded, verdict=Verdict.AMBIGUOUS, detail=detail)

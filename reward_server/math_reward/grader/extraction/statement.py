@@ -248,8 +248,9 @@ _ALSO = re.compile(
     re.IGNORECASE,
 )
 _CORRECTED = re.compile(
-    r"\b(?:mistakes?|error|wrong|sorry|oops|actually|wait|guess)\b[^\n]{0,60}?\b(?:is|it's|be|was|get)(?=[\s$\\(])"
-    + _VALUE,
+    r"\b(?:mistakes?|error|wrong|sorry|oops|actually|wait|guess)\b[^\n]{0,60}?"
+    r"(?:\b(?:it|this|that|the (?:answer|result|value))(?:'s| is| was)|\b(?:should|must|ought to)(?: be| have been))"
+    r"(?=[\s$\\(])" + _VALUE,
     re.IGNORECASE,
 )
 
@@ -263,7 +264,10 @@ def later_answer(said: Statement) -> str | None:
         return other["value"]
     phrase = last_phrase(text)
     stated = None if phrase is None else _announced(text, phrase)
-    return stated if stated and is_bare(stated) and re.search(r"\d|^[A-J]$", stated) else None
+    if not stated or not is_bare(stated) or not re.search(r"\d|^[A-J]$", stated):
+        return None
+    # A choice's letter and its value are no two answers.
+    return stated if (_LETTER_ALONE.fullmatch(stated) is None) == (_LETTER_ALONE.search(said.text) is None) else None
 
 
 def last_boxed(text: str) -> str | None:
