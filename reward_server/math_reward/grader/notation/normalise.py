@@ -263,7 +263,7 @@ _MARKUP = (
         ("<1, 2>", r"\langle 1, 2 \rangle"),
     ),
     Rewrite(  # Both ends are left out.
-        _has("[", "]"), re.compile(r"([\[\]])([^\[\](),;]{1,60})([,;])([^\[\](),;]{1,60})([\[\]])"),
+        _has("[", "]"), re.compile(r"([\[\]])([^\[\](),;]{1,60})([,;])([^\[\](),;]{1,60})(?<!\\sqrt)([\[\]])"),
         _with_round_brackets, ("]a, b[", "(a, b)"),
     ),
 )  # fmt: skip
@@ -299,6 +299,11 @@ _LATEX = (
     Rewrite(
         _has("\\mu"), re.compile(r"\\mu ?\\(?:text|mathrm) ?\{ ?([A-Za-z]+) ?\}"), r"\\text{ u\1}",
         (r"6\,\mu\text{C}", r"6 \text{ uC}"),
+    ),
+    Rewrite(
+        _has("except"),
+        re.compile(r"^(?:\\text ?\{ ?)?(?:all )?(?:the )?real(?: numbers)? except(?: for)? ?\}? ?([^{}]{1,40})\}?\Z"),
+        r"\\mathbb{R} \\setminus \\{\1\\}", (r"\text{all real numbers except }0", r"\mathbb{R} \setminus \{0\}"),
     ),
     Rewrite(_has("Vert"), re.compile(r"\\[lr]?Vert(?![a-z])"), r"\\|", (r"\lVert A\rVert", r"\| A\|")),
     Rewrite(

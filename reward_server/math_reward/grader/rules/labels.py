@@ -158,7 +158,10 @@ def _is_label(node: Node) -> bool:
     """Whether ``node`` can be the label left of "=": ``x``, ``f(x)``, ``(x, y)``, ``f'(x)``."""
     if isinstance(node, Call):
         if node.function == "abs":
-            return isinstance(node.arguments[0], Product) and _is_label(node.arguments[0])  # |AB|, and not |x|
+            inside = node.arguments[0]
+            if isinstance(inside, Power) and isinstance(inside.base, Symbol):
+                return inside.base.name.isupper()  # the norm of T^n
+            return isinstance(inside, Product) and _is_label(inside)  # |AB|, and not |x|
         if node.function == "overline" and isinstance(node.arguments[0], Product):
             return all(isinstance(factor, Symbol) for factor in node.arguments[0].factors)  # the digits of a number
         if node.function in ("overline", "vec", "bar", "hat", "overrightarrow"):

@@ -162,10 +162,14 @@ def _without_percent(node: Node) -> Node:
 
 def is_based(reference: Node, answer: Node) -> bool:
     """Whether the reference has a base and the answer is a plain number: the question already names the base."""
+    if isinstance(answer, BasedNumber) and isinstance(reference, Number):
+        return answer.base == 2 and len(answer.digits) > 3  # 11001_2 for 11001: who means eleven thousand?
     return isinstance(reference, BasedNumber) and isinstance(answer, Number)
 
 
 def same_digits(comparison: Comparison, reference: Node, answer: Node) -> bool:
+    if isinstance(answer, BasedNumber):
+        reference, answer = answer, reference
     assert isinstance(reference, BasedNumber)
     assert isinstance(answer, Number)
     return str(answer.value) == reference.digits

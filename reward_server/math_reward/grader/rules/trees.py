@@ -155,6 +155,8 @@ def letters_agreed(reference: Node, answer: Node, reference_text: str, answer_te
     if "\\" in answer_text:
         answer = _with_number_sets(answer, answer_text, reference)
     answer = _with_i(answer, reference)
+    if "\\triangle" in reference_text + answer_text:
+        reference, answer = _without_triangle(reference, answer), _without_triangle(answer, reference)
     reference, answer = (
         _with_variables(reference, answer, is_glued=_GLUED.search(reference_text) is not None),
         _with_variables(answer, reference),
@@ -186,6 +188,14 @@ def _with_variables(node: Node, other: Node, *, is_glued: bool = False) -> Node:
         return Product((*value, *factors))
 
     return rebuilt(node, change)
+
+
+def _without_triangle(node: Node, other: Node) -> Node:
+    """``node`` without the sign of a triangle if the other side names it without one: ABC."""
+    sign = Symbol("\\triangle")
+    if not isinstance(node, Product) or node.factors[0] != sign or sign in walk(other):
+        return node
+    return node.factors[1] if len(node.factors) == 2 else Product(node.factors[1:])
 
 
 def _with_i(answer: Node, reference: Node) -> Node:
