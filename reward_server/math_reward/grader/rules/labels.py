@@ -201,6 +201,8 @@ def label_name(label: Node) -> str:
         return label.name
     if isinstance(label, Text):
         return label.text
+    if isinstance(label, Power):
+        return f"{label_name(label.base)}^{label.exponent}"
     if isinstance(label, Applied):
         inside = label.arguments[0]
         name = f"{label.name}^-1" if label.is_inverse else label.name
