@@ -34,6 +34,9 @@ RIGHT = [
     (r"\boxed{5} \text{ cm}^2", "5"),
     (r"\boxed{42}. So the final answer is 42 apples.", "42"),
     (r"\boxed{\frac12}. So the answer is 0.5", "1/2"),
+    (r"\boxed{42}. So the correct option is (B).", "42"),
+    (r"\boxed{\sqrt2}. The answer is approximately 1.414.", r"\sqrt2"),
+    ("\\boxed{12}\n\nActually, to explain: the first term is 3.", "12"),
     ("so boxed{42}.", "42"),
     ("\x08oxed{42}", "42"),
     (r"\framebox[2cm][c]{42}", "42"),
@@ -63,6 +66,8 @@ RIGHT = [
 WRONG = [
     (r"\boxed{42}? No.", "42"),
     (r"\boxed{42}. The answer is 43.", "42"),
+    (r"\boxed{42} I made a mistake; it should be 43.", "42"),
+    (r"\boxed{B}. So the answer is C.", "B"),
     (r"\boxed{42} is what a careless solver gets.", "42"),
     (r"If we forget a case we get \boxed{42}.", "42"),
     (r"Suppose the answer were \boxed{42}. Contradiction.", "42"),

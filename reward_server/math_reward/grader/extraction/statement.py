@@ -266,8 +266,9 @@ def later_answer(said: Statement) -> str | None:
     stated = None if phrase is None else _announced(text, phrase)
     if not stated or not is_bare(stated) or not re.search(r"\d|^[A-J]$", stated):
         return None
-    # A choice's letter and its value are no two answers.
-    return stated if (_LETTER_ALONE.fullmatch(stated) is None) == (_LETTER_ALONE.search(said.text) is None) else None
+    is_letter = _LETTER_ALONE.fullmatch(stated) is not None
+    has_letter = any(letter in said.text for letter in "ABCDEFGHIJ")
+    return stated if is_letter == has_letter else None  # A choice's letter and its value are no two answers.
 
 
 def last_boxed(text: str) -> str | None:

@@ -300,11 +300,6 @@ _LATEX = (
         _has("\\mu"), re.compile(r"\\mu ?\\(?:text|mathrm) ?\{ ?([A-Za-z]+) ?\}"), r"\\text{ u\1}",
         (r"6\,\mu\text{C}", r"6 \text{ uC}"),
     ),
-    Rewrite(
-        _has("except"),
-        re.compile(r"^(?:\\text ?\{ ?)?(?:all )?(?:the )?real(?: numbers)? except(?: for)? ?\}? ?([^{}]{1,40})\}?\Z"),
-        r"\\mathbb{R} \\setminus \\{\1\\}", (r"\text{all real numbers except }0", r"\mathbb{R} \setminus \{0\}"),
-    ),
     Rewrite(_has("Vert"), re.compile(r"\\[lr]?Vert(?![a-z])"), r"\\|", (r"\lVert A\rVert", r"\| A\|")),
     Rewrite(
         _has("\\quad", "\\qquad"), re.compile(r"(?<=[\w)}]) ?\\q?quad ?(?=-?\d)"), ", ", (r"-1 \quad 3", "-1, 3")
@@ -381,6 +376,11 @@ _LATEX = (
             r"\{((?=[^0-9]*[0-9])(?:[^{}]|(?<=[\^_])\{[^{}]*\})*)\}[\s,;.\\]*(?<!\.\.\.)\Z"
         ),
         r"\1", (r"\text{42 apples}", "42 apples"),
+    ),
+    Rewrite(
+        _has("except"),
+        re.compile(r"^\s*(?:\\text ?\{ ?)?(?:all )?(?:the )?real(?: numbers)? except(?: for)? ?\}? ?([^{}]{1,40})\}?\s*\Z"),
+        r"\\mathbb{R} \\setminus \\{\1\\}", (r"\text{all real numbers except }0", r"\mathbb{R} \setminus \{0\}"),
     ),
     Rewrite(_has("\\approx"), re.compile(r"^\s*\\approx(?![a-zA-Z])"), "", (r"\approx 3.14", "3.14")),
 )  # fmt: skip

@@ -163,7 +163,8 @@ def _without_percent(node: Node) -> Node:
 def is_based(reference: Node, answer: Node) -> bool:
     """Whether the reference has a base and the answer is a plain number: the question already names the base."""
     if isinstance(answer, BasedNumber) and isinstance(reference, Number):
-        return answer.base == 2 and len(answer.digits) > 3  # 11001_2 for 11001: who means eleven thousand?
+        # 11001_2 for 11001: nobody means eleven thousand.
+        return answer.base == 2 and len(answer.digits) > 3 and str(reference.value) == answer.digits
     return isinstance(reference, BasedNumber) and isinstance(answer, Number)
 
 
