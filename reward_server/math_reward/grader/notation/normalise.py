@@ -379,7 +379,9 @@ _LATEX = (
     ),
     Rewrite(
         _has("except"),
-        re.compile(r"^\s*(?:\\text ?\{ ?)?(?:all )?(?:the )?real(?: numbers)? except(?: for)? ?\}? ?([^{}]{1,40})\}?\s*\Z"),
+        re.compile(
+            r"^\s*(?:\\text ?\{ ?)?(?:all )?(?:the )?real(?: numbers)? except(?: for)? ?\}? ?([^{}]{1,40})\}?\s*\Z"
+        ),
         r"\\mathbb{R} \\setminus \\{\1\\}", (r"\text{all real numbers except }0", r"\mathbb{R} \setminus \{0\}"),
     ),
     Rewrite(_has("\\approx"), re.compile(r"^\s*\\approx(?![a-zA-Z])"), "", (r"\approx 3.14", "3.14")),
