@@ -51,7 +51,7 @@ _NUMBER = re.compile(
 # "Question 42" names a question.
 _NAMED = re.compile(
     r"(?:question|problem|exercise|step|case|part|example|figure|fig|equation|eq|page|chapter|section|line|item|no"
-    r"|number|option|method|approach|version|theorem|lemma|day|q)\.?\s?\#?\s?$",
+    r"|number|option|method|approach|version|theorem|lemma|day|q)\.?\s?[#(]?\s?$",
     re.IGNORECASE,
 )
 _REFUSAL = re.compile(
@@ -64,13 +64,14 @@ _RESULT = re.compile(r"= ?")
 _CLAUSE = re.compile(
     r"[,;:=]|\b(?:so|then|we|is|are|gives?|gets?|because|since|but|and|thus|hence|which|there)\b", re.IGNORECASE
 )
+_IN_A_CONDITION = re.compile(r"(?:^|[.;\n]\s?)(?:if|when|suppose|assume|unless)\b[^,.\n]{0,30}$", re.IGNORECASE)
 _GOES_ON = re.compile(r"\s?(?:\.\.\.|…)\s*$")
 # A calculation without its result, as where a text was cut off: "5 + 7 equals".
 _CALCULATION = re.compile(r"(?=.*\d\s?[-+*×·−]\s?\d)[\d\s.,+*×·()−/-]+")
 _NAMES_IT = re.compile(
     r"[^.,!?\n]{0,24}?,? ?(?:which )?(?:is|are) (?:now )?(?:the|our|her|his|their|its|[A-Z]\w+'s) (?:\w+ )?"
     r"(?:answer|total|result|number|sum|amount|count|value|solution)\b"
-    r"|[^.,!?\n]{0,30}? (?:is|are|was|were) \w+\W*$",
+    r"|[^.,!?\n]{0,30}? (?:is|are|was|were) \w+\W*$| it is\W*$",
 )
 # Another clause behind a number, which is not its reason: "In 42 steps we find the answer".
 _GOES_ELSEWHERE = re.compile(
@@ -81,7 +82,7 @@ _BETWEEN = re.compile(r"\s*(?:,\s*)?(?:(?P<alternative>or)|and|,)\s*(?=[$\\])")
 _DENIED_BEFORE = re.compile(
     r"(?:\bnot|\bunsure|\bguess(?:ing)?|n't|\bnever|\bcannot|\bmaybe|\bperhaps|\bpossibly"
     r"|\b(?:might|could|may|can) be|\bor|\bno (?:\w+\s){0,2}(?:answer|solution|value)"
-    r"|\bone of"
+    r"|\bone of|\b(?:tried|tried all|checked|tested|considered)"
     r"|\beither|\bbetween|\b(?:less|more|fewer|greater|smaller|larger|other|higher|lower) than"
     r"|(?:\bis|\bare|\bbe|^) ?at (?:least|most))\s{1,9}(?:[\w.]{1,20},?\s{1,9}){0,2}[$\\( ]{0,4}$",
     re.IGNORECASE,
@@ -102,14 +103,18 @@ _DENIED_IN_CHINESE = re.compile(
     r"(?:不(?:是|等于|为|到|超过|足|可能是)|[大小多少]于|超过|可能是|至[少多]|最[少多]|或者?是?)\s?$"
 )
 _DENIED_AFTER = re.compile(
-    r"[$\\) ]{0,6}(?:is|was|are|were|does|do|be)?"
-    r" ?(?:(?:a |just a |my )guess\b|not\b|n't\b|wrong\b|incorrect\b|fails?\b|impossible\b|too )",
+    r"[$\\) ]{0,6}(?:it )?(?:is|was|are|were|does|do|be)?"
+    r" ?(?:an? |the )?(?:(?:a |just a |my )guess\b|not\b|n't\b|wrong\b|incorrect\b|fails?\b|impossible\b|too )",
     re.IGNORECASE,
 )
 _CHOICE = re.compile(
     r"(?:\b(?:it's|it\s+is|is|be|choose|pick|select|go(?:ing)? with|[Oo]ption|[Cc]hoice|[Aa]nswer"
     r"|(?:[Rr]ichtig|[Kk]orrekt)e?(?:\s\w+)?\s(?:ist|:))|选项|选择?)"
     r"\s*[:：–—-]?\s*[(\[]?(?P<letter>[A-J])[)\]]?\s*(?:[.)。]|$|because\b|since\b|是正确|正确|is correct)"
+)
+_LETTER_IS = re.compile(
+    r"(?<![\w\\])[(\[]?(?P<letter>[A-J])[)\]]?(?: is (?:the )?(?:correct|right|best)\b[^.\n]{0,30}|选项|(?:是"
+    r"|选项)?正确的?)[.!。]?\s*$"
 )
 _LETTER_FIRST = re.compile(
     r"[(\[]?(?P<letter>[A-J])[)\]]?(?:(?:[.,:)]|$)(?:\s|$)|\s(?=is (?:the )?(?:correct|right)\b))"
@@ -139,7 +144,10 @@ _NUMBER_WORDS = re.compile(
 )
 _ARTICLE = re.compile(r"^(?:the|la|el|le|die|der|das|l['’])\s?(?=[A-J]\W*$)")
 _REASON_IN_BOX = re.compile(r"(?<=[\w)\]}$%]),? ?\\text ?\{,? ?(?:since|because)\b")
-_REASON = re.compile(r"(?<=[\w)\]}$%]),? (?:since|because|which)\b")
+_REASON = re.compile(r"(?<=[\w)\]}$%]),? \(?(?:since|because|which|i\.e)\b")
+_QED = re.compile(
+    r"\s{0,4}(?:\$\s?)?(?:\\(?:blacksquare|square|qed|Box|checkmark)(?![a-z{])|[∎■□]|Q\.?E\.?D\.?)(?:\s?\$)?\s{0,4}$"
+)
 # "15, not 16": the second number is denied.
 _CONTRAST = re.compile(r",? (?:and )?not \$?-?[\d.]{1,12}\$?[.!\s]{0,3}$")
 _ANSWER_AFTER = re.compile(
@@ -284,6 +292,7 @@ def _in_prose(text: str) -> str | None:
     text = undressed(text)
     if not text:
         return None
+    text = _QED.sub("", text).rstrip()
     text = text[:-60] + _CONTRAST.sub("", text[-60:])
     phrase = last_phrase(text)
     if phrase is None and (is_bare(text) or _WORDS_ALONE.fullmatch(text)):
@@ -318,7 +327,7 @@ def is_bare(text: str) -> bool:
 
 def _choice(text: str) -> str | None:
     """The letter of a choice at the end; or a letter, yes or no at the start of a short text."""
-    choice = _CHOICE.search(text[-60:])
+    choice = _CHOICE.search(text[-60:]) or _LETTER_IS.search(text[-80:])
     if choice and not _DENIED_BEFORE.search(text[-60:][: choice.start("letter")]) and "n't be" not in text[-60:]:
         return choice["letter"]
     if (
@@ -372,6 +381,8 @@ def _value_at_end(text: str) -> str | None:
     if spelled is not None and number_in_words(spelled[1].lower()) is not None:
         return spelled[1]
     if number is None or _NAMED.search(text[max(0, number.start() - 24) : number.start()]):
+        return None
+    if _IN_A_CONDITION.search(text[max(0, number.start() - 60) : number.start()]):
         return None
     if _GOES_ON.match(text, number.end()):
         return None
@@ -454,10 +465,10 @@ def _stated(rest: str) -> str | None:
     if re.fullmatch(r"\(?[A-J]\)?", sentence):
         return sentence.strip("()")
     sentence = _ARTICLE.sub("", sentence)
-    letter = re.match(r"\(?([A-J])(?:[\s:.,)是]|$)", sentence)
+    letter = re.match(r"\(?([A-J])(?:[\s:.,)是正选，、：]|$)", sentence)
     if re.match(r"\(?[A-J]\)?,? (?:or|and)\b", sentence):
         return sentence
-    if letter and (sentence.startswith("(") or re.match(r"[A-J](?:[,:.)是]| [a-z])", sentence)):
+    if letter and (sentence.startswith("(") or re.match(r"[A-J](?:[,:.)是正选，、：]| [a-z])", sentence)):
         return None if _ANOTHER_LETTER.search(sentence, letter.end(1)) else letter[1]
     inner = last_match(_FORMULA, sentence)
     if inner is not None:
