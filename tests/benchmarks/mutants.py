@@ -20,7 +20,7 @@ import random
 import signal
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -66,7 +66,7 @@ def mutants(path: Path) -> Iterator[Mutant]:
                 yield Mutant(path, node.lineno, start, end, old, new)
 
 
-def _changed(node: ast.AST, text: types.FunctionType) -> str | None:
+def _changed(node: ast.AST, text: Callable[[ast.AST], str]) -> str | None:
     match node:
         case ast.Compare(ops=[operator]):
             return f"{text(node.left)} {COMPARED[type(operator)]} {text(node.comparators[0])}"

@@ -65,9 +65,7 @@ def with_boxes(text: str) -> str:
     r"""``text`` with ``\boxed{`` for a box whose backslash was lost, as a JSON decoder loses it."""
     if "oxed" not in text or "\\boxed" in text:
         return text
-    return _LOST_BACKSLASH.sub(
-        lambda box: rf"\boxed{{{box[1]}}} " if box[1] else r"\boxed{", _STATEMENT_OF_CODE.sub("", text)
-    )
+    return _LOST_BACKSLASH.sub(lambda box: rf"\boxed{{{box[1]}}} " if box[1] else r"\boxed{", without_code(text))
 
 
 def without_code(text: str) -> str:

@@ -143,6 +143,7 @@ _NUMBER_WORDS = re.compile(
     re.IGNORECASE,
 )
 _ARTICLE = re.compile(r"^(?:the|la|el|le|die|der|das|l['’])\s?(?=[A-J]\W*$)")
+_FENCE = re.compile(r"```\w{0,12}")
 _REASON_IN_BOX = re.compile(r"(?<=[\w)\]}$%]),? ?\\text ?\{,? ?(?:since|because)\b")
 _REASON = re.compile(r"(?<=[\w)\]}$%]),? \(?(?:since|because|which|i\.e)\b")
 _QED = re.compile(
@@ -188,7 +189,7 @@ def final_answer(completion: str, mode: Mode = Mode.LENIENT) -> Statement | None
         return dataclasses.replace(boxed, text=_signed(sign_of(boxed), content)) if content else None
     if mode is Mode.STRICT or BOX.search(text):
         return None
-    text = without_code(text.replace("```json", "\n").replace("```", "\n"))
+    text = without_code(_FENCE.sub("\n", text) if "```" in text else text)
     text = EMPHASIS.sub(r"\1", _TOKENS.sub(" ", text).strip()[-TAIL_CHARACTERS:])
     answer = _in_prose(text)
     if not answer:
