@@ -4,8 +4,9 @@
 #   bash launch/test.sh                 # everything
 #   bash launch/test.sh fast            # checks without an engine, before each commit
 #   bash launch/test.sh tests/plugin    # only these tests; further flags go to pytest
+#   bash launch/test.sh nightly         # what takes hours: before a release, and each night
 #   bash launch/test.sh same COMMIT     # does training give the same as at COMMIT, to the last bit? launch/same/compare.py
-#   bash launch/test.sh mutants [N]     # how many of N random changes to the grader do its rows notice?
+#   bash launch/test.sh mutants [N]     # how many of N random changes of the code do the tests notice?
 #
 # Runs launch/setup.sh first.
 set -euo pipefail
@@ -17,17 +18,19 @@ if [ "${1:-}" = same ]; then
     exec .venv/bin/python launch/same/compare.py "${@:2}"
 fi
 if [ "${1:-}" = mutants ]; then
-    exec .venv/bin/python tests/benchmarks/mutants.py --mutants "${2:-200}"
+    exec .venv/bin/python tests/benchmarks/mutants.py --mutants "${2:-300}"
 fi
 
-fast=
-[ "${1:-}" != fast ] || { fast=1 && shift; }
+tier=everything
+case ${1:-} in
+    fast | nightly) tier=$1 && shift ;;
+esac
 if [ $# -gt 0 ]; then
     exec .venv/bin/python -m pytest "$@"
 fi
 
-phases=3
-[ -z "$fast" ] || phases=2
+declare -A number_of=([fast]=2 [everything]=3 [nightly]=7)
+phases=${number_of[$tier]}
 status=0
 phase() { # phase NUMBER NAME COMMAND...
     local name="$1 of $phases: $2" begin=$SECONDS
@@ -43,9 +46,20 @@ style() {
 
 # By default torch would use every core in each worker.
 export OMP_NUM_THREADS=1
+if [ "$tier" = nightly ]; then
+    phase 1 "tests that take long, and a real language model" \
+        .venv/bin/python -m pytest -v -rs -m nightly
+    phase 2 "a million generated pairs" .venv/bin/python tests/benchmarks/differential.py --pairs 1000000
+    phase 3 "a million generated documents" .venv/bin/python tests/benchmarks/differential.py --documents --pairs 1000000
+    phase 4 "attacks on the reward service" .venv/bin/python tests/benchmarks/bench_service.py attack
+    phase 5 "other trainers" bash launch/adapters.sh
+    phase 6 "vLLM versions" bash tests/versions/run.sh
+    phase 7 "300 mutants" .venv/bin/python tests/benchmarks/mutants.py --mutants 300
+    exit $status
+fi
 phase 1 "style and types" style
 phase 2 "fast tests, 3 at a time: some wait, for a service or a clock" \
-    .venv/bin/python -m pytest -q -rs -n 3 --dist loadscope -m "not engine"
-[ -n "$fast" ] || phase 3 "engines and the real loop, 2 at a time (a policy is trained first: a minute without a line)" \
-    .venv/bin/python -m pytest -v -rs -n 2 --dist loadfile --no-loadscope-reorder -m engine # tests/conftest.py orders
+    .venv/bin/python -m pytest -q -rs -n 3 --dist loadscope -m "not engine and not nightly"
+[ "$tier" = fast ] || phase 3 "engines and the real loop, 2 at a time (a policy is trained first: a minute without a line)" \
+    .venv/bin/python -m pytest -v -rs -n 2 --dist loadfile --no-loadscope-reorder -m "engine and not nightly" # conftest.py orders
 exit $status

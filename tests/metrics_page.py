@@ -5,8 +5,11 @@ import re
 from pathlib import Path
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "metrics.md"
-OPEN = {"source": r".+", "k": r"\d+", "verdict": r".+"}
-"""Placeholders in names: what a run's data decide, as patterns."""
+OPEN = {
+    "source": r".+", "k": r"\d+", "verdict": r".+", "class": "(correct_|wrong_)?", "stat": "(mean|std|min|max)",
+    "quantile": "(mean|q10|q50|q90)", "gae": "(critic_loss|values|critic_lr|critic_grad_norm)",
+}  # fmt: skip
+"""Placeholders in names, as patterns."""
 
 
 @functools.cache

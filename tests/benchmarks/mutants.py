@@ -1,82 +1,122 @@
-"""Changes random places of the grader, one at a time, and counts how many the rows of this repository notice.
+"""Changes random places of the plugin and the service, one at a time, and counts how many the tests notice.
 
-    python tests/benchmarks/mutants.py --mutants 200 [--seed 1] [--folder reward_server/math_reward/grader]
+    bash launch/test.sh mutants 300
+    python tests/benchmarks/mutants.py --mutants 100 --seed 2 --within reward_server/math_reward/grader
 
-A mutant is a comparison, a condition, a sign, a number, a truth value or a return that is another. It is put into the
-running functions of a fork, which grades the rows: own_rows, golden_verdicts, unpaid, the disputes, generated pairs
-and documents. A row whose verdict differs from the grader's own kills it; so does a hang. What survives is listed: it
-changes nothing, or a row is missing.
+A mutant is another comparison, condition, sign, number, truth value or return. Each is tried in a fork of a pytest
+that has collected the tests without an engine: the running functions get the changed code, and processes that a test
+starts read the changed file. First run the tests that call the function, the quickest first, then those of its room
+that start processes. Which test calls what is found once, and kept in runs/mutants while no file changes. A survivor
+changes nothing that a user sees, or a test is missing.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import collections
+import contextlib
 import gc
+import hashlib
 import itertools
 import json
 import os
 import random
+import select
 import signal
 import sys
+import tempfile
+import threading
+import time
+import traceback
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from generated import documents, pairs
+import hypothesis
+import pytest
 from tqdm import tqdm
 
-from math_reward.grader import Options, grade
-from math_reward.grader.grading import forget
-
 ROOT = Path(__file__).resolve().parents[2]
-GRADER = ROOT / "tests" / "reward_server" / "grader"
-SECONDS = 60
-"""The CPU time of a mutant; all rows take a tenth of it."""
+PACKAGES = {"plugin/openrlhf_gtpo": "tests/plugin", "reward_server/math_reward": "tests/reward_server"}
+SECONDS = 150
+"""For a mutant. One that hangs is noticed."""
+AT_ONCE = 2
 COMPARED = {
     ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "==", ast.In: "not in",
     ast.NotIn: "in", ast.Is: "is not", ast.IsNot: "is",
 }  # fmt: skip
 CALCULATED = {ast.Add: "-", ast.Sub: "+", ast.Mult: "/", ast.Div: "*"}
+IN_CHILDREN = """
+import importlib.machinery, os
+_read = importlib.machinery.SourceFileLoader.get_data
+def get_data(self, path):
+    if path == os.environ.get("MUTANT_OF"):
+        path = os.environ["MUTANT"]
+    elif os.path.dirname(os.environ.get("MUTANT_OF", "")) + "/__pycache__" == os.path.dirname(path):
+        raise OSError
+    return _read(self, path)
+importlib.machinery.SourceFileLoader.get_data = get_data
+"""  # a process that a test starts imports it as sitecustomize
 
 
 class Mutant(NamedTuple):
-    path: Path
+    path: str  # from the repository's root
     line: int
     start: int
     end: int
     old: str
     new: str
+    function: str  # its name and first line
+
+    def source(self) -> bytes:
+        source = (ROOT / self.path).read_bytes()
+        return source[: self.start] + self.new.encode() + source[self.end :]
+
+    def __str__(self) -> str:
+        old, new = (" ".join(text.split())[:60] for text in (self.old, self.new))
+        return f"{self.path}:{self.line}: {old!r} as {new!r}"
 
 
-def mutants(path: Path) -> Iterator[Mutant]:
-    """All of a file's functions."""
-    source = path.read_text("utf-8")
+def places(path: str) -> Iterator[Mutant]:
+    """All mutants of a file's functions that compile."""
+    source = (ROOT / path).read_text("utf-8")
     lines = [0, *itertools.accumulate(len(line.encode()) for line in source.splitlines(keepends=True))]
-    for function in ast.walk(ast.parse(source)):
-        if not isinstance(function, ast.FunctionDef):
-            continue
-        for node in itertools.chain.from_iterable(ast.walk(statement) for statement in function.body):
-            new = _changed(node, lambda part: ast.get_source_segment(source, part) or "")
-            if new is not None and isinstance(node, (ast.expr, ast.stmt)) and node.end_lineno and node.end_col_offset:
-                start = lines[node.lineno - 1] + node.col_offset
-                end = lines[node.end_lineno - 1] + node.end_col_offset
-                old = source.encode()[start:end].decode()
-                yield Mutant(path, node.lineno, start, end, old, new)
+    seen: set[tuple[int, int]] = set()
+    nodes = ast.walk(ast.parse(source))
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    for function in reversed(functions):  # the inner ones first
+        first = min([function.lineno, *(decorator.lineno for decorator in function.decorator_list)])
+        for node in itertools.chain.from_iterable(map(ast.walk, function.body)):
+            if not isinstance(node, ast.expr | ast.stmt) or (new := _changed(node, source)) is None:
+                continue
+            start = lines[node.lineno - 1] + node.col_offset
+            end = lines[(node.end_lineno or 0) - 1] + (node.end_col_offset or 0)
+            if (start, end) in seen:
+                continue
+            seen.add((start, end))
+            old = source.encode()[start:end].decode()
+            mutant = Mutant(path, node.lineno, start, end, old, new, f"{function.name}:{first}")
+            with contextlib.suppress(SyntaxError):
+                compile(mutant.source(), path, "exec")
+                yield mutant
 
 
-def _changed(node: ast.AST, text: Callable[[ast.AST], str]) -> str | None:
+def _changed(node: ast.AST, source: str) -> str | None:
+    def text(part: ast.AST) -> str:
+        return ast.get_source_segment(source, part) or ""
+
     match node:
         case ast.Compare(ops=[operator]):
-            return f"{text(node.left)} {COMPARED[type(operator)]} {text(node.comparators[0])}"
+            return f"({text(node.left)} {COMPARED[type(operator)]} {text(node.comparators[0])})"
         case ast.BoolOp():
             joint = " or " if isinstance(node.op, ast.And) else " and "
             return "(" + joint.join(f"({text(value)})" for value in node.values) + ")"
         case ast.UnaryOp(op=ast.Not()):
             return f"({text(node.operand)})"
         case ast.BinOp() if type(node.op) in CALCULATED:
-            return f"({text(node.left)}) {CALCULATED[type(node.op)]} ({text(node.right)})"
+            return f"(({text(node.left)}) {CALCULATED[type(node.op)]} ({text(node.right)}))"
         case ast.Constant(value=bool()):
             return repr(not node.value)
         case ast.Constant(value=int() | float()):
@@ -95,88 +135,186 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from _codes(part)
 
 
-def apply(mutant: Mutant) -> bool:
-    """Put a mutant into the functions of this process; False if it does not compile or is in none of them."""
-    source = mutant.path.read_bytes()
-    changed = source[: mutant.start] + mutant.new.encode() + source[mutant.end :]
-    try:
-        new = compile(changed, str(mutant.path), "exec")
-    except SyntaxError:
-        return False
-    old = {(code.co_name, code.co_firstlineno): code for code in _codes(compile(source, str(mutant.path), "exec"))}
-    other = {place: code for code in _codes(new) if (place := (code.co_name, code.co_firstlineno)) in old}
-    found = False
-    for function in gc.get_objects():
-        if isinstance(function, types.FunctionType) and function.__code__.co_filename == str(mutant.path):
-            place = (function.__code__.co_name, function.__code__.co_firstlineno)
-            if place in other and other[place] != old[place]:
-                function.__code__, found = other[place], True
-        elif hasattr(type(function), "cache_clear"):
-            function.cache_clear()
-    return found
+def apply(mutant: Mutant) -> None:
+    """Put a mutant into the functions of this process, and into the files that its children read."""
+    path = str(ROOT / mutant.path)
+    new = {(code.co_name, code.co_firstlineno): code for code in _codes(compile(mutant.source(), path, "exec"))}
+    for thing in gc.get_objects():
+        if isinstance(thing, types.FunctionType) and thing.__code__.co_filename == path:
+            with contextlib.suppress(KeyError, ValueError):
+                thing.__code__ = new[thing.__code__.co_name, thing.__code__.co_firstlineno]
+        elif hasattr(type(thing), "cache_clear"):
+            thing.cache_clear()
+    folder = Path(tempfile.mkdtemp(prefix="mutant-"))
+    (folder / "sitecustomize.py").write_text(IN_CHILDREN)
+    (folder / "changed.py").write_bytes(mutant.source())
+    os.environ |= {"MUTANT_OF": path, "MUTANT": str(folder / "changed.py")}
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
 
 
-def rows() -> list[tuple[str, str]]:
-    """Completions and references, the kinds in turn."""
-    found: list[list[tuple[str, str]]] = []
-    for path in (GRADER / "own_rows.jsonl", GRADER / "golden_verdicts.jsonl", GRADER / "unpaid.jsonl",
-                 ROOT / "docs" / "disputes.jsonl"):  # fmt: skip
-        found.append([])
-        for row in map(json.loads, path.read_text("utf-8").splitlines()):
-            completion = row.get("completion") or rf"So it is $\boxed{{{row.get('answer')}}}$."
-            if "references" in row:
-                tried = list(itertools.product(row["answers"], row["references"]))
-                found[-1] += [
-                    (rf"\boxed{{{answer}}}", reference) for answer, reference in tried[:: len(tried) // 60 + 1]
-                ]
-            elif isinstance(row.get("reference"), str):
-                found[-1].append((completion, row["reference"]))
-    found.append([(one.completion, one.reference) for one in itertools.islice(documents.documents(3), 1_500)])
-    found.append([(one.completion, one.reference) for one in itertools.islice(pairs(3, None), 1_500)])
-    return [row for some in itertools.zip_longest(*found) for row in some if row is not None]
+class Tests:
+    """A pytest plugin: tries mutants in place of a run."""
+
+    def __init__(self, mutants: list[Mutant], folder: Path) -> None:
+        self.mutants, self.folder = mutants, folder
+        self.calls: dict[str, set[str]] = collections.defaultdict(set)  # function -> tests
+        self.seconds: dict[str, float] = {}  # of the tests that pass
+        self.start_processes: set[str] = set()  # files of tests
+        self.results: list[tuple[Mutant, str | None]] = []
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        hypothesis.settings.register_profile("few", max_examples=15, deadline=None, database=None, derandomize=True)
+        hypothesis.settings.load_profile("few")
+        self.items = {item.nodeid: item for item in session.items}
+        self.config = session.config
+        session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
+        self._map()
+        waiting = list(reversed(self.mutants))
+        children: dict[int, tuple[Mutant, int, float]] = {}
+        with tqdm(total=len(waiting), unit="mutants", file=sys.__stderr__) as bar:
+            while waiting or children:
+                while waiting and len(children) < AT_ONCE:
+                    mutant = waiting.pop()
+                    pipe, pid = self._fork(lambda write, mutant=mutant: write(self._killer(mutant)))
+                    children[pipe] = mutant, pid, time.monotonic() + SECONDS
+                ready, _, _ = select.select(children, [], [], 1)
+                late = [pipe for pipe, (_, _, end) in children.items() if time.monotonic() > end]
+                for pipe in {*ready, *late}:
+                    mutant, pid, _ = children.pop(pipe)
+                    said = b"" if pipe not in ready else b"".join(iter(lambda: os.read(pipe, 65536), b""))  # noqa: B023
+                    os.close(pipe)
+                    with contextlib.suppress(ProcessLookupError):
+                        os.killpg(pid, signal.SIGKILL)
+                    os.waitpid(pid, 0)
+                    killer = json.loads(said) if said else "a hang or a crash"
+                    self.results.append((mutant, killer))
+                    bar.update()
+        return True
+
+    def _fork(self, work: Any) -> tuple[int, int]:
+        """The end of a pipe that a fork writes to, and its process id, which is its group's too."""
+        reading, writing = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            os.setsid()
+            for number in (1, 2):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+            try:
+                work(lambda thing: os.write(writing, json.dumps(thing).encode() + b"\n"))
+            except BaseException:
+                (self.folder / "error.log").write_text(traceback.format_exc())
+            finally:
+                os._exit(0)
+        os.close(writing)
+        return reading, pid
+
+    def _run(self, names: Iterable[str], stop: bool) -> Iterator[tuple[str, bool, float]]:
+        failed: set[str] = set()
+
+        class Reports:
+            def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+                if report.failed:
+                    failed.add(report.nodeid)
+
+        self.config.pluginmanager.register(Reports())
+        items = [self.items[name] for name in names]
+        for item, following in itertools.zip_longest(items, items[1:]):
+            begin = time.monotonic()
+            item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
+            yield item.nodeid, item.nodeid in failed, time.monotonic() - begin
+            if stop and failed:
+                return
+
+    def _map(self) -> None:
+        """Run all tests once, and note which functions each calls and which start processes."""
+        files = sorted(itertools.chain(*(ROOT.glob(f"{one}/**/*.py") for one in [*PACKAGES, "tests"])))
+        state = hashlib.sha256(b"".join(map(Path.read_bytes, files)) + "".join(self.items).encode()).hexdigest()[:16]
+        kept = self.folder / f"calls-{state}.jsonl"
+        if not kept.exists():
+            pipe, pid = self._fork(self._watch)
+            with tqdm(total=len(self.items), unit="tests", file=sys.__stderr__) as bar, open(pipe) as lines:
+                text = ""
+                for line in lines:
+                    text += line
+                    bar.update()
+            os.waitpid(pid, 0)
+            kept.write_text(text)
+        for name, passed, seconds, functions, starts in map(json.loads, kept.read_text().splitlines()):
+            if passed:
+                self.seconds[name] = seconds
+                for function in functions:
+                    self.calls[function].add(name)
+                if starts:
+                    self.start_processes.add(name.partition("::")[0])
+
+    def _watch(self, write: Any) -> None:
+        called: set[types.CodeType] = set()
+        begun: list[str] = []
+        sys.addaudithook(lambda event, _: begun.append(event) if event in STARTS else None)
+
+        def trace(frame: types.FrameType, event: str, value: object) -> None:
+            called.add(frame.f_code)
+
+        threading.settrace(trace)
+        sys.settrace(trace)
+        for name, failed, seconds in self._run(self.items, stop=False):
+            functions = [
+                f"{code.co_filename[len(str(ROOT)) + 1 :]}:{code.co_name}:{code.co_firstlineno}"
+                for code in called.copy()  # this comprehension is traced too
+                if code.co_filename.startswith(tuple(f"{ROOT}/{package}" for package in PACKAGES))
+            ]
+            write([name, not failed, seconds, functions, bool(begun)])
+            called.clear()
+            begun.clear()
+
+    def _killer(self, mutant: Mutant) -> str | None:
+        apply(mutant)
+        near = self.calls[f"{mutant.path}:{mutant.function}"]
+        package = next(package for package in PACKAGES if mutant.path.startswith(package))
+        room = f"{PACKAGES[package]}{str(Path(mutant.path).parent)[len(package) :]}/"
+        far = {
+            name
+            for name in self.seconds
+            if (file := name.partition("::")[0]) in self.start_processes
+            and (file.startswith(room) or str(Path(file).parent) == PACKAGES[package])
+        }
+        order = [*sorted(near, key=self.seconds.__getitem__), *sorted(far - near, key=self.seconds.__getitem__)]
+        return next((name for name, failed, _ in self._run(order, stop=True) if failed), None)
 
 
-def killed(mutant: Mutant, graded: list[tuple[str, str]], verdicts: list[str]) -> bool | None:
-    """Whether a row notices a mutant; None if there is no such mutant."""
-    child = os.fork()
-    if child == 0:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-        if not apply(mutant):
-            os._exit(2)
-        signal.setitimer(signal.ITIMER_PROF, SECONDS)
-        forget()
-        same = all(
-            grade(*row, options=Options()).verdict == verdict for row, verdict in zip(graded, verdicts, strict=True)
-        )
-        os._exit(0 if same else 1)
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    return None if status == 2 else status != 0
+STARTS = {"subprocess.Popen", "os.posix_spawn", "os.fork", "os.exec"}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--mutants", type=int, default=200)
+    parser.add_argument("--mutants", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--folder", type=Path, default=ROOT / "reward_server" / "math_reward" / "grader")
+    parser.add_argument("--within", help="a folder or a file of the plugin or the service (both)")
     arguments = parser.parse_args()
-    graded = rows()
-    verdicts = [grade(*row, options=Options()).verdict for row in graded]
-    places = [mutant for path in sorted(arguments.folder.rglob("*.py")) for mutant in mutants(path)]
-    random.Random(arguments.seed).shuffle(places)
-    print(f"{len(graded):,} rows, {len(places):,} places")
-    survivors: list[Mutant] = []
-    tried = 0
-    for mutant in tqdm(places, total=arguments.mutants, unit="mutants", disable=None):
-        if tried == arguments.mutants:
-            break
-        noticed = killed(mutant, graded, verdicts)
-        tried += noticed is not None
-        if noticed is False:
-            survivors.append(mutant)
-    for mutant in survivors:
-        old, new = (" ".join(text.split())[:60] for text in (mutant.old, mutant.new))
-        print(f"{mutant.path.relative_to(ROOT)}:{mutant.line}: {old!r} as {new!r}")
-    print(f"{tried - len(survivors)} of {tried} killed ({1 - len(survivors) / max(tried, 1):.0%})")
+    os.chdir(ROOT)
+    paths = [str(path.relative_to(ROOT)) for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
+    found = [one for path in paths if path.startswith(arguments.within or "") for one in places(path)]
+    mutants = random.Random(arguments.seed).sample(found, min(arguments.mutants, len(found)))
+    folder = ROOT / "runs" / "mutants"
+    folder.mkdir(parents=True, exist_ok=True)
+    print(f"{len(mutants)} of {len(found):,} places")
+    tests = Tests(mutants, folder)
+    packages = {next(package for package in PACKAGES if mutant.path.startswith(package)) for mutant in mutants}
+    flags = ["-q", "-s", "-p", "no:cacheprovider", "-m", "not engine and not nightly"]
+    pytest.main([*flags, *(PACKAGES[package] for package in sorted(packages))], plugins=[tests])
+
+    rooms: dict[str, list[int]] = collections.defaultdict(lambda: [0, 0])
+    with (folder / "results.jsonl").open("w") as file:
+        for mutant, killer in sorted(tests.results):
+            file.write(json.dumps({"mutant": str(mutant), "killed by": killer}) + "\n")
+            rooms[str(Path(mutant.path).parent)][0] += killer is not None
+            rooms[str(Path(mutant.path).parent)][1] += 1
+            if killer is None:
+                print(mutant)
+    for room, (killed, tried) in sorted(rooms.items()):
+        print(f"{room:50} {killed:4} of {tried}")
+    killed = sum(killer is not None for _, killer in tests.results)
+    print(f"{killed} of {len(tests.results)} killed ({killed / max(1, len(tests.results)):.0%})")
     return 0
 
 

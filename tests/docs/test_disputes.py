@@ -20,7 +20,7 @@ def test_the_graders_verdict_on_each_dispute_is_what_its_line_says() -> None:
     wrong = [
         row
         for row in DISPUTES
-        if grade(graded(row), row["reference"]).correct is not (row["verdicts"][OURS] == "paid")
+        if grade(graded(row), row["reference"]).correct is not (row["verdicts"][OURS] == "accepted")
     ]
     assert wrong == []
 

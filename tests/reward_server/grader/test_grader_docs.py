@@ -36,7 +36,7 @@ def test_a_completion_states_what_the_table_says(completion: str, strict: str, l
 def test_a_convention_is_as_the_table_says(row: list[str]):
     reference, answer, ours = row[:3]
 
-    assert grade(rf"So it is $\boxed{{{answer}}}$.", reference).correct is (ours == "paid")
+    assert grade(rf"So it is $\boxed{{{answer}}}$.", reference).correct is (ours == "accepted")
 
 
 @pytest.mark.parametrize(("written", "number"), table("written"))

@@ -1,8 +1,8 @@
 """A real language model in the places where the small ones stand.
 
-    bash launch/test.sh tests/end_to_end/real_model.py
+    bash launch/test.sh tests/end_to_end/test_real_model.py
 
-Not among the tests of every change: it downloads 93 MB and takes ten minutes on two cores.
+It downloads 93 MB and takes seven minutes on two cores: nightly.
 """
 
 import json
@@ -21,7 +21,7 @@ from transformers import AutoModelForCausalLM
 import start
 from openrlhf_gtpo.cpu.platform import has_native_bf16
 
-pytestmark = pytest.mark.engine  # which have a quarter of an hour each
+pytestmark = [pytest.mark.engine, pytest.mark.nightly]
 ROOT = Path(__file__).resolve().parents[2]
 TOKENS = 500
 

@@ -1,0 +1,81 @@
+"""GTPO in TRL with a real language model: 20 steps of SmolLM2-135M on word problems, in float32, with the grader's
+rewards. Takes ten minutes of two cores, and launch/setup.sh's .venv, which makes the model.
+"""
+
+import subprocess
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from check_trl_gtpo import DEFAULTS, Watched
+from datasets import load_dataset
+from naive_shaping import naive_gtpo
+from tiny_policy import on_a_cpu
+from transformers import AutoModelForCausalLM, AutoTokenizer, PrinterCallback
+
+from math_reward.adapters.trl import MathReward
+from openrlhf_gtpo.shaping import gtpo
+
+ROOT = Path(__file__).parents[2]
+STEPS, PROMPTS, RESPONSES = 20, 4, 8
+
+
+class WatchedRewards(Watched):
+    def _calculate_rewards(self, *given: Any) -> torch.Tensor:
+        rewards = super()._calculate_rewards(*given)
+        self.correct = (rewards[:, 0] == 1).tolist()
+        return rewards
+
+
+@pytest.fixture(scope="module")
+def task(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if not (python := ROOT / ".venv" / "bin" / "python").exists():
+        pytest.skip("Run launch/setup.sh first: its .venv makes the model.")
+    folder = tmp_path_factory.mktemp("task")
+    command = [python, ROOT / "launch/smollm2/start.py", "--out", folder, "--prompts", str(STEPS * PROMPTS)]
+    subprocess.run(command, check=True)
+    return folder
+
+
+def test_a_language_model_trains_with_the_papers_advantages(task: Path, tmp_path: Path) -> None:
+    rows = load_dataset("json", data_files=str(task / "train.jsonl"), split="train")
+    settings = on_a_cpu(
+        tmp_path,
+        max_steps=STEPS,
+        learning_rate=2e-5,
+        per_device_train_batch_size=PROMPTS * RESPONSES // 2,
+        gradient_accumulation_steps=2,
+        num_generations=RESPONSES,
+        max_completion_length=48,
+        loss_type="dapo",
+    )
+    run = WatchedRewards(
+        AutoModelForCausalLM.from_pretrained(task / "model", dtype=torch.float32),
+        MathReward(mode="strict"),
+        shape=partial(gtpo),
+        args=settings,
+        train_dataset=rows.rename_columns({"input": "prompt", "label": "answer"}),
+        processing_class=AutoTokenizer.from_pretrained(task / "model"),
+    )
+    run.remove_callback(PrinterCallback)
+    run.train()
+
+    informative = 0
+    for step, rollout in enumerate(run.rollouts, 1):
+        entropy, mask, correct = rollout["entropy"], rollout["mask"], rollout["correct"]
+        group = [place // RESPONSES for place in range(len(correct))]
+        penalty = [0.0] * len(correct)
+        _, expected, informs = naive_gtpo(entropy, mask, correct, group, **DEFAULTS, penalty=penalty)
+        ours, theirs = (torch.tensor([*chain(*rows)]) for rows in (rollout["advantages"], expected))
+        of_tokens = torch.tensor([*chain(*entropy)])[torch.tensor([*chain(*mask)]) > 0]
+        gap, largest = (ours - theirs).abs().max().item(), ours.abs().max().item()
+        print(f"step {step}: {sum(correct)} of {len(correct)} right, {of_tokens.mean():.2f} nats a token, "
+              f"advantages at most {gap:.1e} of {largest:.1f} off")  # fmt: skip
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-4)
+        informative += sum(informs)
+    assert informative > STEPS
+    right = [sum(rollout["correct"]) for rollout in run.rollouts]
+    assert sum(right[-8:]) > sum(right[:8]), "it learns"
