@@ -20,7 +20,7 @@
 # real models.
 #
 # May be interrupted and run again: the installation is kept, and the warm start under runs/cache, for every ALGO and RUN
-# with the same SEED (for a fresh one: rm -r runs/cache); the rest is done anew. The results of
+# with the same SEED (for a fresh one: rm -r runs/cache); the rest is done again. The results of
 # a finished run are moved to RUN/previous-1, -2 and so on.
 set -euo pipefail
 

@@ -44,6 +44,27 @@ style() {
         .venv/bin/lint-imports --no-cache --no-logo
 }
 
+# What the suite makes for a while is in a folder of its own, Ray's note of the current cluster too.
+folder=$(mktemp -d /tmp/gtpo.XXXXXX)
+export TMPDIR=$folder RAY_TMPDIR=$folder
+leave() { # remove the folder; a process of the suite that is left, after half a minute, is a failure
+    unset TMPDIR RAY_TMPDIR
+    local left
+    for _ in $(seq 30); do
+        left=$(grep -lsz "^TMPDIR=$folder" /proc/[0-9]*/environ | cut -d/ -f3) || true
+        [ -n "$left" ] || break
+        sleep 1
+    done
+    if [ -n "$left" ]; then
+        echo "launch/test.sh: these processes were left running:" >&2
+        ps -o pid,args $left | cut -c1-150 >&2 || true
+        kill -9 $left 2>/dev/null || true
+        status=1
+    fi
+    rm -rf "$folder"
+    exit $status
+}
+trap leave EXIT
 # By default torch would use every core in each worker.
 export OMP_NUM_THREADS=1
 if [ "$tier" = nightly ]; then

@@ -1,7 +1,7 @@
 """Controls for GTPO, whose formulas stay and whose weights are not the entropies:
 --algo.advantage.estimator docs/examples/controls.py:NAME
 
-Each puts other values in the place of the tokens' entropies. What is proved of the formulas for any H, conservation
+Each puts other values in place of the tokens' entropies. What is proved of the formulas for any H, conservation
 and bounds, therefore holds for every control. Arguments and result are those of docs/examples/shaping_function.py.
 """
 
@@ -37,7 +37,7 @@ def shuffled(entropy, logprob, mask, correct, reward, group):
 
 
 def _gtpo(weights, mask, correct, reward, group):
-    """GTPO with the paper's weights, 1 and 0.1, and other values in the place of entropies."""
+    """GTPO with the paper's weights, 1 and 0.1, and other values in place of entropies."""
     penalty = reward - correct.to(reward.dtype)
     return gtpo(weights * mask, mask, correct, group, penalty=penalty if penalty.any() else None).advantages
 

@@ -17,7 +17,7 @@ Pair = tuple[str, str]
 """Arms; the second is subtracted from the first."""
 
 CEILING = "ceiling"
-"""In the place of a p where no run of either arm differs from the others."""
+"""In place of a p where no run of either arm differs from the others."""
 
 
 @dataclass(frozen=True)

@@ -208,7 +208,7 @@ REAL = Layout(
     figures=("pass@1", "pass@16", "entropy_response_mean", "response_length"),
     columns=(
         Column("pass rate in training", lambda run: mean_of(run, "reward")),
-        Column("best paid after the answer", lambda run: mean_of(run, "after_answer")),
+        Column("best token after the answer", lambda run: mean_of(run, "after_answer")),
         Column("seconds a step", seconds_a_step),
     ),
     tables=(ENTROPY,),

@@ -178,7 +178,7 @@ def main() -> None:
     transformers.utils.logging.disable_progress_bar()  # of the few files that are saved
     made = kept(args.cache, task, args.skill, args.seed)
     model_dir, marker = args.out / "model", args.out / "model.source"
-    source = f"{made.name} {made.stat().st_mtime_ns}"  # a policy that was trained anew has another time
+    source = f"{made.name} {made.stat().st_mtime_ns}"  # a policy that was trained again has another time
     if marker.is_file() and marker.read_text(encoding="utf-8") == source:
         return  # another run may be reading it
     marker.unlink(missing_ok=True)

@@ -52,8 +52,9 @@ class Watched(GTPOTrainer):
         ids, on = (torch.cat([batch[f"prompt_{of}"], batch[f"completion_{of}"]], 1) for of in ("ids", "mask"))
         columns = batch["completion_ids"].size(1)
         with torch.no_grad():
-            logits = self.model(input_ids=ids, attention_mask=on).logits[:, -columns - 1 : -1] / self.temperature
-        entropy = torch.distributions.Categorical(logits=logits.double()).entropy()
+            kept = self.model(input_ids=ids, attention_mask=on, logits_to_keep=columns + 1).logits[:, :-1]
+        logits = (row / self.temperature for row in kept.double())
+        entropy = torch.stack([torch.distributions.Categorical(logits=row).entropy() for row in logits])
         mask = batch["completion_mask"] * batch.get("tool_mask", 1)
         rollout = {"entropy": entropy, "mask": mask, "advantages": batch["advantages"]}
         self.rollouts.append({name: tensor.tolist() for name, tensor in rollout.items()} | {"correct": self.correct})

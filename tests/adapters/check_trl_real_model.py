@@ -46,8 +46,8 @@ def test_a_language_model_trains_with_the_papers_advantages(task: Path, tmp_path
         tmp_path,
         max_steps=STEPS,
         learning_rate=2e-5,
-        per_device_train_batch_size=PROMPTS * RESPONSES // 2,
-        gradient_accumulation_steps=2,
+        per_device_train_batch_size=RESPONSES,  # of whose logits there is room
+        gradient_accumulation_steps=PROMPTS,
         num_generations=RESPONSES,
         max_completion_length=48,
         loss_type="dapo",

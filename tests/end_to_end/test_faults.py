@@ -35,7 +35,8 @@ class Service:
     def start(self, token: str = "") -> None:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("MATH_REWARD")}
         self.process = subprocess.Popen(
-            [MATH_REWARD, "serve", "--port", str(self.port), "--workers", "1"],
+            [MATH_REWARD, "serve", "--port", str(self.port), "--workers", "1", "--exit-on-stdin-close"],
+            stdin=subprocess.PIPE,  # so that it ends with a pytest that is killed
             env={**environment, **({"MATH_REWARD_TOKEN": token} if token else {})},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -1,6 +1,5 @@
 """Two runs compared to the bit: what is named of those that part, and what is left out."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -107,22 +106,3 @@ def test_the_first_response_that_differs_is_named_with_its_token(
     b = run(tmp_path / "b", [*first, *changed, *group(0, BAD, step=2)])
     (sentence,) = compare(a, b).faults
     assert_refusal(sentence, "first response that differs", "step 1", named)
-
-
-def test_responses_that_are_written_otherwise_are_the_same(tmp_path: Path) -> None:
-    a = run(tmp_path / "a", [GOOD])
-    b = run(tmp_path / "b")
-    (b / "rollouts.jsonl").write_text(json.dumps({**GOOD, "new": 1}, separators=(",", ":")) + "\n")
-    assert compare(a, b).faults == []
-
-
-def test_one_run_that_saved_more_responses_is_told(tmp_path: Path) -> None:
-    a, b = run(tmp_path / "a", [GOOD, BAD]), run(tmp_path / "b", [GOOD])
-    (sentence,) = compare(a, b).faults
-    assert_refusal(sentence, "saved more")
-
-
-def test_runs_without_a_common_step_have_nothing_to_compare(tmp_path: Path) -> None:
-    a, b = run(tmp_path / "a"), metrics(tmp_path / "b", [])
-    lines(b / "metrics.jsonl", [{"step": 9, "entropy/token_mean": 0.5}])
-    assert compare(a, b).steps == 0

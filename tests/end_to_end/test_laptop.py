@@ -3,15 +3,12 @@
 import builtins
 import itertools
 import json
-import math
 import os
 import random
 import re
-import shutil
 import subprocess
 import sys
 import threading
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -27,7 +24,7 @@ from check import check
 from gates import Row
 from last_digit import Expression
 from math_reward.grader import Verdict, grade
-from task import SPLIT_SEEDS, boxed, load
+from task import SPLIT_SEEDS, load
 
 from ..refusals import assert_refusal
 
@@ -76,15 +73,6 @@ def test_a_slip_takes_the_leftmost_pair_and_leaves_the_arithmetic_right():
             assert value % 10 == int(result)
 
 
-def test_demonstrations_slip_and_guess_as_often_as_they_are_said_to():
-    expression, rng = Expression((4, 7, 9), "+*"), random.Random(0)
-    drawn = [task.demonstration(expression, rng) for _ in range(4000)]
-    guesses = [text for text in drawn if text.startswith("\\boxed")]
-    slips = [text for text in drawn if text.startswith("4+7")]
-    assert len(guesses) / 4000 == pytest.approx(last_digit.GUESS, abs=0.03)
-    assert len(slips) / (4000 - len(guesses)) == pytest.approx(last_digit.SLIP, abs=0.04)
-
-
 def test_no_held_out_expression_is_ever_trained_on():
     train = task.expressions(3000, seed=1, held_out=False)
     held_out = task.expressions(400, seed=1, held_out=True)
@@ -99,11 +87,6 @@ def test_no_held_out_expression_is_ever_trained_on():
 def test_the_same_seed_gives_the_same_prompts_and_more_of_them_begin_with_fewer():
     assert task.expressions(50, 7, False) == task.expressions(200, 7, False)[:50]
     assert task.expressions(50, 7, False) != task.expressions(50, 8, False)
-
-
-def test_more_prompts_than_there_are_is_refused():
-    with pytest.raises(ValueError, match=r"1 to 20000 .* 20001"):
-        task.expressions(20_001, 0, True)
 
 
 def test_the_tokenizer_comes_back_from_disk_with_the_same_ids(tmp_path):
@@ -122,15 +105,6 @@ def test_the_tokenizer_comes_back_from_disk_with_the_same_ids(tmp_path):
         assert reloaded.decode(ids) == text
 
 
-def test_a_tokenizer_that_comes_back_changed_is_noticed(tmp_path):
-    saved, other = policy.build_tokenizer(task), policy.build_tokenizer(task)
-    other.add_tokens(["7*"])
-    other.save_pretrained(tmp_path)
-    policy.build_config(task, other).save_pretrained(tmp_path)
-    with pytest.raises(RuntimeError, match="token ids"):
-        policy.check_reloaded(task, saved, tmp_path, Expression((4, 7, 9), "+*"))
-
-
 def test_prompts_go_through_the_chat_template_and_every_digit_is_a_token():
     tokenizer = policy.build_tokenizer(task)
     prompt = policy.chat(task, tokenizer, Expression((4, 7, 9), "+*"))
@@ -138,14 +112,6 @@ def test_prompts_go_through_the_chat_template_and_every_digit_is_a_token():
     tokens = [tokenizer.decode([token]) for token in tokenizer(prompt).input_ids]
     question = ["<|im_start|>", "user", "\n", "Last digit of ", *"4+7*9?", "<|im_end|>", "\n"]
     assert tokens == [*question, "<|im_start|>", "assistant", "\n"]
-
-
-def test_the_longest_pair_of_prompt_and_response_fits_the_policy():
-    tokenizer = policy.build_tokenizer(task)
-    longest = Expression((9, 9, 9, 9, 9), "+*+*")
-    response = tokenizer(task.worked(longest) + policy.END).input_ids
-    assert len(response) <= MAX_NEW_TOKENS
-    assert len(tokenizer(policy.chat(task, tokenizer, longest)).input_ids) + MAX_NEW_TOKENS <= task.max_length
 
 
 def demonstrations(batch):
@@ -213,15 +179,6 @@ def test_a_trails_answer_is_the_whole_way_of_the_digit():
     assert trail.TASK.question(Row("cfab", 7)) == "Trail cfab on 7?"
 
 
-def test_a_trails_answer_never_begins_with_0_so_that_a_number_is_one_way_only():
-    rows = trail.TASK.expressions(2000, seed=6, held_out=False)
-    assert {row.digit for row in rows} == set(range(1, 10))
-    for row in rows:
-        answer = trail.TASK.answer(row)
-        assert len(answer) == len(row.letters) + 1
-        assert str(int(answer)) == answer
-
-
 def test_a_trail_is_right_for_the_grader_only_where_every_line_is():
     rng, right, last_digit_right = random.Random(0), 0, 0
     for _ in range(300):
@@ -248,110 +205,11 @@ def test_a_traps_rule_is_below_5_and_six_gates_turn_it_round():
     assert traps.TASK.answer(Row("optb", 2)) == "21217"
 
 
-def test_the_two_operations_of_a_trap_never_have_one_result():
-    for letter in traps.LETTERS:
-        (_, factor), (_, addend) = traps.operation(letter, True), traps.operation(letter, False)
-        assert all(digit * factor % 10 != (digit + addend) % 10 for digit in range(10))
-
-
-def test_traps_leave_the_words_and_the_checks_to_choice_and_the_answer_is_the_same():
-    rng, row = random.Random(0), Row("crat", 3)
-    responses = [traps.TASK.worked(row, rng=rng) for _ in range(400)]
-    assert all(grade(text, "37393").verdict is Verdict.CORRECT for text in responses[:50])
-    assert len(set(responses)) > 390
-    words, checks = Counter(), Counter(text.count("again ") for text in responses)
-    for text in responses:
-        words.update(re.findall(r"^.\d.\d(\D+)\d$", text, re.MULTILINE))
-    assert set(words) == set(traps.SYNONYMS)
-    assert max(words.values()) < 1.3 * min(words.values())
-    assert set(checks) == {0, 1, 2, 3, 4}
-    assert sum(count * times for count, times in checks.items()) / 1600 == pytest.approx(0.25, abs=0.04)
-
-
-def test_operations_and_synonyms_of_traps_are_one_token_each_and_the_longest_response_escapes_dapos_punishment():
-    tokenizer = policy.build_tokenizer(traps.TASK)
-    assert {len(tokenizer(word).input_ids) for word in (*traps.SYNONYMS, "*", "+", traps.AGAIN)} == {1}
-    rng, row = random.Random(0), Row("crat", 3)
-    lengths = {len(tokenizer(traps.TASK.worked(row, rng=rng) + policy.END).input_ids) for _ in range(500)}
-    assert lengths == {36, 44, 52, 60, 68}  # 7 a line, 8 a check, 8 of the box and the end
-    limit = traps.TASK.max_new_tokens
-    assert max(lengths) <= limit - limit // 4, "where the punishment of long responses begins"
-    assert len(tokenizer(policy.chat(traps.TASK, tokenizer, row)).input_ids) + limit == traps.TASK.max_length
-
-
-def test_traps_begin_sparse_as_reckoned_from_the_slips_alone():
-    # Four of twenty letters, x of them exceptions: a response is right with probability 0.7 ** (4 - x) * 0.15 ** x.
-    pass1 = pass32 = 0.0
-    for x in range(5):
-        share = math.comb(6, x) * math.comb(14, 4 - x) / math.comb(20, 4)
-        right = 0.7 ** (4 - x) * 0.15**x
-        pass1, pass32 = pass1 + share * right, pass32 + share * (1 - (1 - right) ** 32)
-    assert (round(pass1, 3), round(pass32, 3)) == (0.076, 0.663)
-    rng, found = random.Random(0), []
-    for row in traps.TASK.expressions(400, seed=6, held_out=True):
-        box = boxed(traps.TASK.answer(row))
-        found.append(sum(traps.TASK.demonstration(row, rng).endswith(box) for _ in range(32)))
-    assert sum(found) / 32 / 400 == pytest.approx(pass1, abs=0.012)
-    assert sum(count > 0 for count in found) / 400 == pytest.approx(pass32, abs=0.07)
-
-
-def test_a_trap_is_right_for_the_grader_only_where_every_operation_is():
-    rng, right = random.Random(0), 0
-    for row in traps.TASK.expressions(400, seed=7, held_out=False):
-        text = traps.TASK.demonstration(row, rng)
-        lines = {re.sub("^again ", "", line)[:3] for line in text.splitlines()[:-1]}  # letter, digit, operation
-        all_right = all((sign == "*") == traps.multiplies(letter, int(digit)) for letter, digit, sign in lines)
-        assert (grade(text, traps.TASK.answer(row)).verdict is Verdict.CORRECT) == all_right
-        right += all_right
-    assert 12 <= right <= 50
-
-
-def test_the_strong_policys_demonstrations_are_right_more_often_at_every_gate():
-    rng, wrong, seen = random.Random(0), {}, {}
-    for name, one in (("weak", trail.TASK), ("strong", load("trail", "strong"))):
-        for _ in range(3000):
-            row = one.sample(rng, held_out=False)
-            for line in one.demonstration(row, rng).splitlines()[:-1]:
-                place = (name, line[0] in one.habits)
-                seen[place] = seen.get(place, 0) + 1
-                wrong[place] = wrong.get(place, 0) + ((line[2] == "*") != gates.multiplies(line[0], int(line[1])))
-    rates = {place: wrong[place] / seen[place] for place in seen}
-    assert rates == {
-        ("weak", False): pytest.approx(trail.TASK.slip, abs=0.02),
-        ("weak", True): pytest.approx(trail.TASK.habit, abs=0.02),
-        ("strong", False): pytest.approx(trail.STRONG.slip, abs=0.02),
-    }
-    assert trail.STRONG.slip < trail.TASK.slip < 0.5 < trail.TASK.habit
-
-
-def test_the_two_policies_of_trails_have_one_tokenizer_and_its_longest_response_fits():
-    weak, strong = policy.build_tokenizer(trail.TASK), policy.build_tokenizer(trail.STRONG)
-    assert weak.get_vocab() == strong.get_vocab()
-    longest = Row("abcdef", 9)
-    prompt = weak(policy.chat(trail.TASK, weak, longest)).input_ids
-    response = weak(trail.TASK.worked(longest) + policy.END).input_ids
-    assert (len(prompt), len(response)) == (18, 52)
-    assert len(response) <= 64 <= trail.TASK.max_length - len(prompt)
-
-
 def test_a_skill_that_a_task_has_no_demonstrations_of_is_refused_in_one_sentence(monkeypatch, tmp_path):
     with pytest.raises(SystemExit) as refusal:
         run_warm_start(monkeypatch, tmp_path / "out", "--task", "gates", "--skill", "strong")
     assert_refusal(str(refusal.value), "gates: ", "strong")
     assert not (tmp_path / "out").exists()
-
-
-def test_a_guide_is_another_policy_for_the_same_prompts(monkeypatch, tmp_path):
-    monkeypatch.setattr(trail.TASK, "warm_start_steps", 2)
-    monkeypatch.setattr(trail.STRONG, "warm_start_steps", 2)
-    for skill in ("weak", "strong"):
-        run_warm_start(monkeypatch, tmp_path / skill, "--task", "trail", "--skill", skill)
-    weak, strong = tmp_path / "weak", tmp_path / "strong"
-    assert (weak / "model.source").read_text() != (strong / "model.source").read_text()
-    weights = "model/model.safetensors"
-    assert (weak / weights).read_bytes() != (strong / weights).read_bytes()
-    for same in ("heldout.jsonl", "train.jsonl", "model/tokenizer.json", "model/config.json"):
-        assert (weak / same).read_bytes() == (strong / same).read_bytes()
 
 
 def run_warm_start(monkeypatch, out, *flags):
@@ -415,27 +273,6 @@ def test_another_setting_trains_another_policy(monkeypatch, tmp_path, trainings)
     monkeypatch.setattr(task, "warm_start_steps", 3)
     assert warm_start.fingerprint(task, "weak", 0) != before
     assert warm_start.fingerprint(task, "weak", 0) != warm_start.fingerprint(task, "strong", 0)
-
-
-def test_another_code_trains_another_policy(monkeypatch, tmp_path):
-    before = warm_start.fingerprint(task, "weak", 0)
-    changed = tmp_path / "policy.py"
-    changed.write_text(Path(policy.__file__).read_text() + "# changed\n")
-    monkeypatch.setattr(policy, "__file__", str(changed))
-    assert warm_start.fingerprint(task, "weak", 0) != before
-
-
-def test_without_its_place_in_the_cache_the_policy_is_trained_anew_and_put_in_the_folder(
-    monkeypatch, tmp_path, trainings
-):
-    """As the sentence says: rm -r."""
-    run_warm_start(monkeypatch, tmp_path / "a")
-    before = weights_of(tmp_path / "a"), (tmp_path / "a" / "model.source").read_text()
-    shutil.rmtree(tmp_path / "cache")
-    run_warm_start(monkeypatch, tmp_path / "a")
-    assert trainings == [0, 0]
-    assert weights_of(tmp_path / "a") == before[0]  # the same seed gives the same policy
-    assert (tmp_path / "a" / "model.source").read_text() != before[1]
 
 
 def test_a_training_that_is_broken_off_leaves_nothing_that_is_taken_for_a_policy(monkeypatch, tmp_path, trainings):
@@ -558,12 +395,6 @@ def test_the_report_shows_a_mixed_group_and_names_a_curve_that_is_missing(tmp_pa
     ]
 
 
-def test_the_report_says_in_one_sentence_which_file_is_missing(tmp_path):
-    done = run_report(tmp_path)
-    assert done.returncode == 1
-    assert_refusal(done.stderr, "report.py: ", "warm_start/task.json")
-
-
 def run_script(script, **environment):
     return subprocess.run(
         ["bash", ROOT / "launch" / script], env={**os.environ, **environment}, capture_output=True, text=True
@@ -589,24 +420,12 @@ def test_the_quickstart_refuses_a_setting_and_names_it(tmp_path, name, value, na
     assert not (tmp_path / "run").exists()
 
 
-def test_the_quickstart_refuses_arguments_and_says_how_it_is_told():
-    done = subprocess.run(["bash", ROOT / "launch/quickstart.sh", "--steps", "5"], capture_output=True, text=True)
-    assert done.returncode == 1
-    assert_refusal(done.stderr, "launch/quickstart.sh: ", "'--steps 5'", "STEPS=30")
-
-
 def test_the_quickstart_does_not_write_into_a_folder_of_other_files(tmp_path):
     (tmp_path / "model").write_text("somebody's")
     done = run_script("quickstart.sh", RUN=str(tmp_path))
     assert done.returncode == 1
     assert_refusal(done.stderr, str(tmp_path))
     assert (tmp_path / "model").read_text() == "somebody's"
-
-
-def test_the_set_up_says_which_python_it_needs():
-    done = run_script("setup.sh", PYTHON="no-such-python")
-    assert done.returncode == 1
-    assert_refusal(done.stderr, "launch/setup.sh: ", "3.10, 3.11 or 3.12")
 
 
 EXAMPLE = ROOT / "docs" / "examples" / "counting.py"
@@ -617,19 +436,6 @@ def test_the_documented_task_counts_as_python_does_and_its_worked_responses_are_
     for expression in counting.expressions(300, seed=5, held_out=False):
         assert counting.answer(expression) == str(expression.count("a"))
         assert grade(counting.worked(expression), counting.answer(expression)).verdict is Verdict.CORRECT
-
-
-def test_the_documented_tasks_demonstrations_leave_something_to_learn_and_fit_its_limits():
-    counting, rng = load(str(EXAMPLE)), random.Random(6)
-    tokenizer, right = policy.build_tokenizer(counting), 0
-    expressions = counting.expressions(400, seed=6, held_out=False)
-    for expression in expressions:
-        text = counting.demonstration(expression, rng)
-        right += text.endswith(f"\\boxed{{{counting.answer(expression)}}}")
-        response = len(tokenizer(text + policy.END).input_ids)
-        assert response <= counting.max_new_tokens
-        assert len(tokenizer(policy.chat(counting, tokenizer, expression)).input_ids) + response <= counting.max_length
-    assert 0.15 <= right / len(expressions) <= 0.6
 
 
 @pytest.mark.parametrize(
@@ -661,12 +467,6 @@ def test_the_projects_own_tasks_pass_the_check_which_shows_problems_and_the_shar
     assert load(name).question(expression) in said
     (found,) = re.findall(r"(\d+)% of the demonstrations are right", said)
     assert abs(int(found) / 100 - share) < 0.1
-
-
-def test_both_skills_of_the_guided_studys_task_pass_the_check():
-    for skill, share in (("weak", 0.05), ("strong", 0.6)):
-        (found,) = re.findall(r"(\d+)% of the demonstrations are right", check(load("trail", skill), prompts=960))
-        assert abs(int(found) / 100 - share) < 0.06
 
 
 def with_change(**changes):
@@ -707,10 +507,3 @@ def test_the_warm_start_refuses_such_a_task_before_it_writes_anything(monkeypatc
     with pytest.raises(SystemExit, match=r"own\.py: .* max_length is 24"):
         run_warm_start(monkeypatch, tmp_path / "out", "--task", str(own))
     assert not (tmp_path / "out").exists()
-
-
-def test_the_check_is_a_command_too():
-    shown = subprocess.run(
-        [sys.executable, ROOT / "launch" / "laptop" / "check.py", EXAMPLE], capture_output=True, text=True, check=True
-    )
-    assert "Count a in " in shown.stdout

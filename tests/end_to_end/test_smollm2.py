@@ -12,8 +12,8 @@ from types import SimpleNamespace
 import pytest
 
 import start
+from best_tokens import arithmetic_is_right
 from math_reward.grader import Mode, Options, grade
-from paid import arithmetic_is_right
 from problems import EXAMPLES, problems
 
 from ..refusals import assert_refusal

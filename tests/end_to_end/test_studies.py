@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 
-import contrasts
 import designs
 import guided
 import inference
@@ -74,15 +73,6 @@ def test_arms_share_policy_prompts_and_noise_within_a_policy_and_seed_and_nothin
     policies = {name: flags["actor.model_name_or_path"] for name, flags in found.items()}
     assert policies["grpo-seed-1"] == str(tmp_path / "warm_start" / "model")
     assert policies["grpo-policy-3-seed-1"] == str(tmp_path / "warm_start-policy-3" / "model")
-
-
-@pytest.mark.parametrize("design", [COMPARISON, guided.DESIGN], ids=lambda design: design.name)
-def test_an_update_divides_the_responses_of_a_step_in_every_arm(design: designs.Design, tmp_path: Path) -> None:
-    for arm in design.arms:
-        flags = flags_of(designs.training(study(tmp_path, design), designs.Job(arm, 0)))
-        own, guides = flags["rollout.n_samples_per_prompt"], guided.GUIDE_SAMPLES
-        for responses in (own, own + guides) if "--guide.model" in arm.flags else (own,):
-            assert flags["rollout.batch_size"] * responses % flags["train.batch_size"] == 0
 
 
 def test_the_guided_arms_differ_in_the_guides_flags_alone(tmp_path: Path) -> None:
@@ -155,14 +145,6 @@ def test_the_sign_flip_test_counts_the_choices_of_signs_that_are_as_far_from_0()
     assert inference.sign_flip([0.3] * 17) is None, "too many to try"
 
 
-def test_where_differences_do_not_vary_there_is_nothing_to_test() -> None:
-    values = {"a": {"x": seeds(1.0, 1.0)}, "b": {"x": seeds(1.0, 1.0)}}
-    (found,) = contrasts.comparisons([("a", "b")], values, ["x"])
-    assert (found.gap.mean, found.gap.half, found.gap.p, found.gap.flip, found.p) == (0, 0, None, None, 1.0)
-    _, (row,) = contrasts.table([found], {"a": "A", "b": "B"})
-    assert row == ["A - B", "x", "2", "+0.0000 ± 0.0000", contrasts.CEILING, "", "", ""]
-
-
 def test_holm_by_hand() -> None:
     # Sorted 0.01, 0.02, 0.03, 0.04: times 4, 3, 2, 1 is 0.04, 0.06, 0.06, 0.04; never below the one before.
     assert inference.holm([0.04, 0.01, 0.03, 0.02]) == pytest.approx([0.06, 0.04, 0.06, 0.06])
@@ -222,12 +204,6 @@ def test_a_level_is_reached_at_the_first_evaluation_that_has_it_and_prompts_are_
     assert results.prompts_to(run, 0.20) == results.prompts_consumed(run) == 302
     assert results.level_reached(run, 0.40) is None
     assert results.prompts_to(run, 0.40) is None
-
-
-def test_a_steps_share_weighs_as_much_as_what_it_is_a_share_of() -> None:
-    run = course(share=(0.5, 0.2, None), all=(30.0, 10.0, 0.0))
-    assert results.average(run, "share", "all") == pytest.approx((15 + 2) / 40)
-    assert results.average(course(), "share", "all") is None, "nothing to have a share of"
 
 
 # --- tables
@@ -296,11 +272,6 @@ def test_records_that_do_not_belong_together_are_refused(
     done = subprocess.run([sys.executable, SCRIPTS / "study.py", "--analyse", folder], capture_output=True, text=True)
     assert done.returncode == 2
     assert_refusal(done.stderr, GRPO.name, one.name, *named)
-
-
-def test_no_records_are_refused() -> None:
-    with pytest.raises(ValueError, match="no records"):
-        record.check([])
 
 
 # --- with the real loop

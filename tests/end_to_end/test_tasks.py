@@ -4,10 +4,7 @@ said to."""
 import random
 import re
 
-import pytest
-
 import gates
-import policy
 import wordings
 from gates import Row
 from math_reward.grader import Verdict, grade
@@ -31,28 +28,6 @@ def test_the_answer_is_that_of_the_worked_response_for_every_row() -> None:
             assert line.startswith(f"{letter}{digit}")
             left, digit = line[1:].split("=")[0], int(line[-1])
             assert eval(left) % 10 == digit  # an independent reading: digits, one sign
-
-
-def test_a_slip_at_a_gate_leads_to_another_digit_nearly_always() -> None:
-    same = 0
-    for letter in gates.LETTERS:
-        for digit in range(10):
-            (sign, a), (other, b) = gates.operation(letter, True), gates.operation(letter, False)
-            assert (sign, other) == ("*", "+")
-            same += digit * a % 10 == (digit + b) % 10
-    assert same <= 15, "of a hundred"
-
-
-def test_demonstrations_slip_as_often_as_they_are_said_to_and_more_at_gates_of_habit() -> None:
-    rng, wrong, seen = random.Random(0), {True: 0, False: 0}, {True: 0, False: 0}
-    for _ in range(4000):
-        row = task.sample(rng, held_out=False)
-        for line in task.demonstration(row, rng).splitlines()[:-1]:
-            habit = line[0] in gates.HABITS
-            seen[habit] += 1
-            wrong[habit] += (line[2] == "*") != gates.multiplies(line[0], int(line[1]))
-    assert wrong[False] / seen[False] == pytest.approx(gates.SLIP, abs=0.02)
-    assert wrong[True] / seen[True] == pytest.approx(gates.HABIT, abs=0.02)
 
 
 def test_each_operation_has_eight_wordings_and_all_of_them_lead_to_the_same_result() -> None:
@@ -83,10 +58,3 @@ def test_every_line_of_a_worked_response_is_right_arithmetic() -> None:
             assert (match[1], left) == (letter, digit)
             digit = (left * right if word in wordings.MULTIPLY else left + right) % 10
             assert result == digit
-
-
-def test_both_operations_have_wordings_of_the_same_lengths() -> None:
-    # Else the length of a response would tell whether it is right.
-    tokenizer = policy.build_tokenizer(words)
-    lengths = [sorted(len(tokenizer(word).input_ids) for word in kind) for kind in (wordings.MULTIPLY, wordings.ADD)]
-    assert lengths == [[1, 1, 1, 1, 1, 2, 3, 4]] * 2

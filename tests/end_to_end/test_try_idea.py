@@ -69,24 +69,6 @@ def test_the_idea_and_its_control_are_grpo_but_for_the_estimator(task: str, tmp_
     assert ends == {(steps, steps, 16)}, "as many steps in every arm, and an evaluation at the end"
 
 
-def test_an_idea_has_two_tasks_six_policies_and_four_arms(tmp_path: Path) -> None:
-    idea = ideas.read_idea(f"{SURPRISE}:surprise", tmp_path)
-    for task in ("wordings", "traps"):
-        jobs = ideas.study(idea, task, tmp_path, None, ideas.POLICIES, 2).jobs_in_order()
-        arms = ("grpo", "gtpo", idea.key, f"{idea.key}-shuffled")
-        # A policy's four runs come before the next policy's, so that a trial that was stopped has whole comparisons.
-        assert [(job.arm.key, job.policy, job.seed) for job in jobs] == [(a, p, 0) for p in range(6) for a in arms]
-
-
-def test_two_ideas_share_the_runs_of_grpo_and_gtpo_and_no_others(tmp_path: Path) -> None:
-    folders = []
-    for place in (f"{SURPRISE}:surprise", f"{IDEAS}:unlikely_more"):
-        one = ideas.study(ideas.read_idea(place, tmp_path), "traps", tmp_path, None, (0,), 2)
-        folders.append({job.folder(one) for job in one.jobs_in_order()})
-    assert {folder.name for folder in folders[0] & folders[1]} == {"grpo-seed-0", "gtpo-seed-0"}
-    assert len(folders[0] | folders[1]) == 6
-
-
 def test_a_file_that_was_edited_is_another_idea_and_the_runs_have_the_copy(tmp_path: Path) -> None:
     places = []
     for body in ("return entropy * mask", "return 2 * entropy * mask"):
@@ -269,16 +251,6 @@ def test_the_sentence_says_what_was_planted_and_what_could_have_been_missed(
     assert [text.index(part) for part in parts] == sorted(text.index(part) for part in parts)
     has_control = any(f"{KEY}-shuffled" in mine for mine in gains.values())
     assert has_control or try_idea.LEFT_OUT in try_idea.analyse(tmp_path / "a", tmp_path / "a")
-
-
-def test_runs_that_are_grpo_s_to_the_bit_leave_nothing_to_test(tmp_path: Path) -> None:
-    records = [made(arm, policy, "traps", 0.3) for arm in ("grpo", KEY) for policy in range(6)]
-    saved(tmp_path / "traps", records)
-    assert "nothing to test" in try_idea.sentence(try_idea.Tried.load(tmp_path))
-
-
-def test_one_policy_tests_nothing(tmp_path: Path) -> None:
-    assert "Nothing is tested" in said(tmp_path / "a", {"traps": arms_at(0.1, 0)}, policies=1)
 
 
 def test_the_table_has_differences_intervals_cost_and_the_row(tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 
 from math_reward.app import create_app
 from math_reward.grader import Verdict
-from math_reward.http import requests
 from math_reward.http.bodies import PYTHONS_BYTES
 from math_reward.http.readiness import FRESH_SECONDS, KNOWN
 from math_reward.http.schemas import GradeResponse, RewardResponse
@@ -83,14 +82,6 @@ def test_grades_have_the_order_and_the_number_of_the_items(ask: httpx.Client):
     assert GradeResponse.model_validate(response.json())
 
 
-def test_a_reference_may_be_a_number_and_a_null_is_a_bad_reference(ask: httpx.Client):
-    items = [{"completion": r"\boxed{1/2}", "reference": reference} for reference in (0.5, 1, None, "")]
-
-    results = ask.post("/v1/grade", json={"items": items}).json()["results"]
-
-    assert [result["verdict"] for result in results] == ["correct", "wrong", "bad_reference", "bad_reference"]
-
-
 def test_any_one_of_several_references_counts(ask: httpx.Client):
     items = [{"completion": r"\boxed{1/2}", "reference": r} for r in (["3", 0.5], ["3", "4"], [], [None, "1/2"])]
 
@@ -109,16 +100,6 @@ def test_an_item_has_the_options_of_the_request_and_its_own_before_them(ask: htt
     results = ask.post("/v1/grade", json=body).json()["results"]
 
     assert [result["verdict"] for result in results] == ["no_answer", "correct", "correct", "wrong"]
-
-
-def test_an_answer_of_thousands_of_results_is_whole(ask: httpx.Client):
-    items = [{"completion": rf"\boxed{{{i % 7}}}", "reference": "3"} for i in range(3000)]
-
-    response = ask.post("/v1/grade", json={"items": items})
-
-    rewards = [result["reward"] for result in response.json()["results"]]
-    assert rewards == [float(i % 7 == 3) for i in range(3000)]
-    assert GradeResponse.model_validate(response.json())
 
 
 def test_a_prompt_is_never_graded_whether_the_completion_begins_with_it_or_not(ask: httpx.Client):
@@ -182,18 +163,6 @@ async def test_a_hanging_item_is_a_timeout_and_everything_else_is_answered_meanw
 
     assert [result["verdict"] for result in results] == ["correct", "timeout", "timeout", "correct"]
     assert healthy > 5  # The event loop was free all the while.
-
-
-def test_killing_every_worker_and_the_fork_server_costs_no_request(open_server: Any):
-    _, *children = open_server.everything()
-    assert len(children) >= 3  # Two workers and the fork server that they came from.
-    for process in children:
-        process.kill()
-
-    items = [{"completion": r"\boxed{42}", "reference": "42"}] * 10
-    results = open_server.client.post("/v1/grade", json={"items": items}).json()["results"]
-
-    assert [result["verdict"] for result in results] == ["correct"] * 10
 
 
 def verdict_logs(verdict: str) -> dict[str, float]:
@@ -336,17 +305,6 @@ def test_what_python_writes_and_json_has_not_costs_no_other_item_its_grade(
     assert answer["rewards"][1] == 1
 
 
-def test_a_number_that_is_too_large_for_a_float_costs_no_other_reference_its_grade(ask: httpx.Client):
-    items = b'{"completion": "\\\\boxed{1e999}", "reference": 1e999}, {"completion": "7", "reference": [1e999, 7]}'
-    body = b'{"items": [' + items + b"]}"
-
-    response = ask.post("/v1/grade", content=body, headers={"Content-Type": "application/json"})
-
-    first, second = response.json()["results"]
-    assert first["reference"] == "1e999"
-    assert (first["verdict"], second["verdict"]) == ("bad_reference", "correct")
-
-
 @pytest.mark.parametrize(
     ("media_type", "status"),
     [("application/json; charset=utf-8", 200), ("application/problem+json", 200), ("text/plain", 422), ("", 422)],
@@ -359,37 +317,13 @@ def test_a_body_is_sent_as_json(ask: httpx.Client, media_type: str, status: int)
     assert status == 200 or "Content-Type: application/json" in response.json()["detail"]
 
 
-EMPTY = {"completion": "", "reference": ""}
-PARTS: list[tuple[str, type[requests.Body], Any]] = [
-    ("/v1/grade", requests.GradeRequest, lambda part: part),
-    ("/v1/grade", requests.GradeItem, lambda part: {"items": [part]}),
-    ("/v1/grade", requests.GradeOptions, lambda part: {"items": [], "options": part}),
-    ("/v1/grade", requests.GradeOptions, lambda part: {"items": [EMPTY | {"options": part}]}),
-    ("/v1/explain", requests.GradeItem, lambda part: part),
-    ("/v1/explain", requests.GradeOptions, lambda part: EMPTY | {"options": part}),
-]
-
-
-@pytest.mark.parametrize(("path", "model", "within"), PARTS)
-def test_every_field_with_two_letters_exchanged_is_named_with_what_was_meant(
-    ask: httpx.Client, path: str, model: type[requests.Body], within: Any
-):
-    for name in model.__struct_fields__:
-        typed = name[:2] + name[3] + name[2] + name[4:]
-        if typed in model.__struct_fields__ or typed == name:
-            continue
-        response = ask.post(path, json=within({typed: "x"}))
-        assert response.status_code == 422
-        assert_refusal(response.json()["detail"], repr(typed), f"{name!r}?")
-
-
 def test_what_a_later_openrlhf_may_send_besides_is_no_fault(ask: httpx.Client):
     body = {"query": [r"1+1? \boxed{2}"], "prompts": ["1+1? "], "labels": ["2"], "images": [None]}
 
     assert ask.post("/get_reward", json=body).json()["rewards"] == 1.0
 
 
-@pytest.mark.parametrize("path", ["/v1/grade", "/get_reward"])
+@pytest.mark.parametrize("path", ["/v1/grade", "/get_reward", "/v1/explain"])
 @pytest.mark.parametrize(
     "header", [None, "", "Bearer", "Bearer wrong", f"Bearer {TOKEN}x", TOKEN, f"Basic {TOKEN}", "Bearer é"]
 )
@@ -441,26 +375,11 @@ def test_a_body_that_is_too_big_is_refused_whether_it_says_so_or_not(guarded_ser
     assert_refusal(response.json()["detail"], "2,000")
 
 
-def test_a_body_within_the_limit_is_read(ask_with_token: Any):
-    response = ask_with_token(
-        "/v1/grade", json={"items": [{"completion": "x" * 1800 + r"\boxed{1}", "reference": "1"}]}
-    )
-
-    assert response.status_code == 200
-
-
 def test_an_answer_may_hold_half_a_surrogate_pair(ask: httpx.Client):
     item = {"completion": "\\boxed{\ud83d}", "reference": "4"}
     (result,) = ask.post("/v1/grade", content=json.dumps({"items": [item]}), headers=JSON).json()["results"]
 
     assert (result["verdict"], result["answer"]) == ("wrong", "\ud83d")
-
-
-@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER", "bearer  "])
-def test_the_scheme_of_the_token_may_be_written_in_any_case(guarded_server: Any, scheme: str):
-    headers = {"Authorization": f"{scheme} {TOKEN}"}
-
-    assert guarded_server.client.post("/v1/grade", json={"items": []}, headers=headers).status_code == 200
 
 
 def test_without_a_token_fastapis_page_shows_the_routes(ask: httpx.Client):

@@ -36,12 +36,21 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
     return subprocess.run(command, capture_output=True, text=True, env=clean | environment, timeout=60)
 
 
-def test_it_prints_its_address_and_nothing_else_and_sigterm_ends_everything(server: Any, all_end: Any):
+def by_signal(number: int) -> Callable[[subprocess.Popen[str]], None]:
+    return lambda process: process.send_signal(number)
+
+
+@pytest.mark.parametrize(
+    "end",
+    [by_signal(signal.SIGTERM), by_signal(signal.SIGINT), lambda process: process.stdin.close()],
+    ids=["SIGTERM", "Ctrl-C", "the end of standard input"],
+)
+def test_it_prints_its_address_and_nothing_else_and_ends_with_everything(server: Any, all_end: Any, end: Any):
     assert re.fullmatch(r"math-reward listening on http://127\.0\.0\.1:[1-9]\d*", server.first_line)
     everything = server.everything()
     assert len(everything) >= 4  # The server, its fork server and two workers at the least.
 
-    server.process.send_signal(signal.SIGTERM)
+    end(server.process)
 
     assert server.process.wait(timeout=120) == 0
     assert server.process.stdout.read() == ""
@@ -62,24 +71,6 @@ async def test_connections_are_accepted_without_nagles_algorithm():
         _, writer = await asyncio.open_connection(*listener.getsockname())
         assert await accepted
         writer.close()
-
-
-def test_ctrl_c_ends_everything(server: Any, all_end: Any):
-    everything = server.everything()
-
-    server.process.send_signal(signal.SIGINT)
-
-    assert server.process.wait(timeout=120) == 0
-    assert all_end(everything)
-
-
-def test_the_end_of_standard_input_ends_everything(server: Any, all_end: Any):
-    everything = server.everything()
-
-    server.process.stdin.close()
-
-    assert server.process.wait(timeout=120) == 0
-    assert all_end(everything)
 
 
 def test_sigterm_ends_workers_that_hang(server: Any, all_end: Any):
@@ -114,22 +105,6 @@ def test_a_port_that_is_taken_is_refused(server: Any):
         r"Choose another --host or --port\.\n",
         result.stderr,
     )
-
-
-def test_python_m_math_reward_grades_and_prints_json():
-    result = run("grade", "--json", r"So \boxed{\frac12}", "0.5")
-
-    assert result.returncode == 0
-    assert json.loads(result.stdout) == {
-        "verdict": "correct",
-        "answer": r"\frac12",
-        "reference": "0.5",
-        "reward": 1.0,
-        "correct": True,
-        "stage": "exact",
-        "detail": None,
-        "span": [10, 17],
-    }
 
 
 @pytest.fixture

@@ -73,20 +73,6 @@ def test_compose_takes_the_file_in_a_fresh_clone_and_publishes_to_this_machine_a
     assert service["user"] == "10001:10001"
 
 
-def test_compose_passes_on_the_token_and_the_ports(tmp_path: Path):
-    service = configured(tmp_path, MATH_REWARD_TOKEN="t", MATH_REWARD_ADDRESS="0.0.0.0", MATH_REWARD_PORTS="9000-9001")
-
-    assert service["environment"]["MATH_REWARD_TOKEN"] == "t"
-    assert published(service) == "0.0.0.0:9000-9001:8000/tcp"
-
-
-def test_compose_reads_the_example_where_it_was_copied_to(tmp_path: Path):
-    example = (TOP / "reward_server" / "token.env.example").read_text(encoding="utf-8")
-    (tmp_path / ".env").write_text(example.replace("#MATH_REWARD_TOKEN=", "MATH_REWARD_TOKEN=from-the-file"))
-
-    assert configured(tmp_path)["environment"]["MATH_REWARD_TOKEN"] == "from-the-file"
-
-
 def test_compose_makes_a_secret_of_the_file_that_holds_the_token(tmp_path: Path):
     (tmp_path / "reward.token").write_text("secret")
     service = configured(tmp_path, MATH_REWARD_TOKEN_FILE="./reward.token")

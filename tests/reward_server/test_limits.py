@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 from math_reward.limits import MAX_DEADLINE, MAX_WORKERS, GradingLimits, LimitRefused, grading_limits, usable_cores
 from math_reward.settings import SettingsError, load_settings
 
-from ..refusals import assert_refusal
-
 WRITTEN = st.one_of(
     st.integers(-5, 2000).map(str),
     st.floats().map(repr),
@@ -74,13 +72,3 @@ def test_command_and_service_read_the_same_variables_alike_and_refuse_in_the_sam
         assert ours == theirs
     else:  # The service's sentences name every setting that is refused, the command's the first.
         assert theirs == ours or theirs.startswith(f"{ours} ")
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("WORKERS", "0"), ("WORKERS", "1025"), ("WORKERS", "many"), ("DEADLINE", "nan"), ("DEADLINE", "1h")],
-)
-def test_a_refusal_names_the_setting(name: str, value: str):
-    with pytest.raises(LimitRefused) as refusal:
-        grading_limits(environment={f"MATH_REWARD_{name}": value})
-    assert_refusal(str(refusal.value), f"{name.lower()} (MATH_REWARD_{name})")

@@ -7,7 +7,7 @@ from math_reward.adapters.verdicts import Verdicts, text_of
 
 
 class MathReward:
-    """Pays 1.0 for a correct completion and 0.0 for any other; completions may be texts or chat messages.
+    """The reward is 1.0 for a correct completion and 0.0 for any other; completions may be texts or chat messages.
 
     Args:
         answer: the data set's column of reference answers.

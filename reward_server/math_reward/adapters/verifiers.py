@@ -6,7 +6,7 @@ from math_reward.adapters.verdicts import Verdicts
 
 
 class MathReward:
-    """A function that pays 1.0 for a correct last reply and 0.0 for any other, for ``vf.reward``.
+    """A function that rewards a correct last reply with 1.0 and any other with 0.0, for ``vf.reward``.
 
     Args:
         answer: the field of the task's data with the reference answer.

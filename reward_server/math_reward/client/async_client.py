@@ -128,7 +128,7 @@ class AsyncClient:
         Args:
             items: an ``Item`` each, or a mapping with ``completion``, ``reference``, ``prompt`` and ``options``.
             progress: show a bar on standard error.
-            return_exceptions: yield the error of an item in the place of its result, and go on.
+            return_exceptions: yield the error of an item in place of its result, and go on.
 
         Raises:
             ClientError: as `grade`, at the first item without a result, unless ``return_exceptions`` is set.

@@ -1,6 +1,6 @@
 r"""Answers that are wrong by construction, of kinds that an attack on the grader once found paid.
 
-Kinds in which the number that is drawn does not matter are rows of ``tests/reward_server/grader/unpaid.jsonl``.
+Kinds in which the number that is drawn does not matter are rows of ``tests/reward_server/grader/cheats.jsonl``.
 """
 
 from __future__ import annotations

@@ -5,12 +5,10 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-import math_reward.adapters
 from math_reward.adapters.trl import MathReward as TRLReward
 from math_reward.adapters.verdicts import Verdicts, text_of
 from math_reward.adapters.verifiers import MathReward as VerifiersReward
@@ -182,10 +180,3 @@ def test_verifiers_gets_the_reward_of_the_last_reply(verdicts: Verdicts) -> None
 )
 def test_the_text_of_a_message_is_that_of_the_last_one(message: Any, text: str) -> None:
     assert text_of(message) == text
-
-
-def test_each_adapter_is_short() -> None:
-    modules = [path for path in Path(math_reward.adapters.__path__[0]).glob("*.py") if path.stem != "verdicts"]
-    assert {path.stem for path in modules} >= {"trl", "verl", "verl_manager", "verifiers", "inspect_ai"}
-    long = {path.name: lines for path in modules if (lines := len(path.read_text().splitlines())) > LINES}
-    assert long == {}

@@ -17,15 +17,6 @@ async def test_a_hundred_concurrent_callers_share_two_requests_and_each_gets_its
         assert [len(post.texts) for post in server.posts] == [64, 36]
 
 
-async def test_a_later_caller_joins_a_batch_that_still_waits() -> None:
-    with FakeRewardServer() as server:
-        async with asking(server.url, batch_wait=0.5) as client:
-            first = asyncio.create_task(rewards(client, 1))
-            await asyncio.sleep(0)
-            assert [await rewards(client, 2), await first] == [[2.0], [1.0]]
-        assert [post.texts for post in server.posts] == [["1", "2"]]
-
-
 async def test_items_that_come_while_a_request_is_under_way_share_the_next_one() -> None:
     with FakeRewardServer([Answer(delay=0.5)]) as server:
         async with asking(server.url, batch_wait=0.0, max_in_flight=1) as client:
@@ -37,16 +28,6 @@ async def test_items_that_come_while_a_request_is_under_way_share_the_next_one()
                 await asyncio.sleep(0.01)
             await asyncio.gather(*calls)
         assert [post.texts for post in server.posts] == [["0"], ["1", "2", "3", "4"]]
-
-
-async def test_what_callers_no_longer_wait_for_is_not_sent() -> None:
-    with FakeRewardServer() as server:
-        async with asking(server.url, batch_wait=0.1) as client:
-            calls = [asyncio.create_task(rewards(client, i)) for i in range(3)]
-            await asyncio.sleep(0)
-            calls[1].cancel()
-            await asyncio.gather(*calls, return_exceptions=True)
-        assert [post.texts for post in server.posts] == [["0", "2"]]
 
 
 @pytest.mark.parametrize("status", [413, 422])

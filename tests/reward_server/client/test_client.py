@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from math_reward.client import Client, ClientClosed, ClientError, Item, NotJudged, Refused, Result, Unavailable
+from math_reward.client import Client, ClientClosed, ClientError, NotJudged, Refused, Result, Unavailable
 
 from ...fake_reward_server import Answer, FakeRewardServer, Post, graded, right_answer
 from ...refusals import assert_refusal
@@ -136,12 +136,6 @@ def test_an_endless_iterable_is_read_only_a_few_batches_ahead(server: FakeReward
     assert next(taken) <= (21 + 2 * 2) * 5
 
 
-def test_the_iterable_may_use_the_client_itself(server: FakeRewardServer) -> None:
-    with Client(server.url, batch_size=2) as client:
-        items = ({"completion": str(client.grade(str(i), "1").reward), "reference": "1"} for i in range(5))
-        assert [outcome.reward for outcome in client.grade_many(items)] == [0, 1, 2, 3, 4]
-
-
 def test_the_first_item_without_a_result_ends_the_iteration_or_takes_its_place() -> None:
     def answer(post: Post) -> Answer:
         body = right_answer(post)
@@ -159,14 +153,6 @@ def test_the_first_item_without_a_result_ends_the_iteration_or_takes_its_place()
     assert [type(outcome) for outcome in outcomes] == [Result, Result, Result, NotJudged, Result]
 
 
-def test_a_bar_shows_how_many_of_how_many(server: FakeRewardServer, capfd: pytest.CaptureFixture[str]) -> None:
-    with Client(server.url) as client:
-        list(client.grade_many(list(rows(range(10))), progress=True))
-        assert "10/10" in capfd.readouterr().err
-        list(client.grade_many(list(rows(range(10)))))
-        assert capfd.readouterr().err == ""
-
-
 # Threads, loops, processes
 
 
@@ -175,13 +161,6 @@ def test_threads_share_it_and_their_items_share_requests() -> None:
         with Client(server.url, batch_size=16, max_in_flight=1) as client, ThreadPoolExecutor(32) as threads:
             assert list(threads.map(lambda i: client.grade(str(i), "1").reward, range(64))) == list(range(64))
         assert len(server.posts) < 64
-
-
-def test_items_that_are_submitted_together_share_requests() -> None:
-    with FakeRewardServer() as server, Client(server.url, batch_wait=0.5) as client:
-        futures = [client.submit(Item(str(i), "1")) for i in range(5)]
-        assert [future.result(120).reward for future in futures] == [0, 1, 2, 3, 4]
-        assert len(server.posts) == 1
 
 
 def test_it_works_where_a_loop_runs_already(server: FakeRewardServer) -> None:
@@ -235,14 +214,3 @@ def test_a_forked_process_is_told_to_make_its_own(server: FakeRewardServer) -> N
         assert_refusal(os.read(read, 1000).decode(), "fork")
         os.close(read)
         assert client.grade("0.5", "1").reward == 0.5
-
-
-def test_it_needs_nothing_of_the_service_or_the_grader() -> None:
-    program = """
-import sys
-import math_reward.client
-print(sorted({name.partition(".")[0] for name in sys.modules} & {"fastapi", "starlette", "pydantic", "sympy", "tqdm"}))
-print(sorted(name for name in sys.modules if name.startswith("math_reward.") and "client" not in name))
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=280)
-    assert done.stdout.splitlines() == ["[]", "['math_reward.json_lines', 'math_reward.nearest']"], done.stderr

@@ -73,13 +73,6 @@ async def test_the_token_is_sent_and_neither_it_nor_an_item_is_ever_written_down
     assert "secret" not in str(error) + error.url
 
 
-async def test_no_authorization_is_sent_without_a_token() -> None:
-    with FakeRewardServer() as server:
-        async with asking(server.url) as client:
-            await rewards(client, 1)
-        assert "Authorization" not in server.posts[0].headers
-
-
 async def test_a_connection_that_comes_too_late_is_tried_again_even_by_a_request_that_is_sent_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -1,6 +1,5 @@
 """Both protocols: what is asked, and what every answer means, good and bad."""
 
-import json
 from typing import Any
 
 import pytest
@@ -72,14 +71,6 @@ def test_a_request_with_shared_prompts_says_the_same_as_the_other_and_has_each_p
     assert {"items": unfolded} == GradeProtocol.question(items, shared_prompts=False)
 
 
-def test_a_group_of_sixteen_with_a_long_prompt_sends_a_fraction_of_the_bytes() -> None:
-    """16 x (prompt + rest) before, prompt + 16 x rest after: 15 prompts less, but for some bytes of syntax."""
-    prompt = "word " * 300
-    group = [Item(f"says {i}", "1", prompt) for i in range(16)]
-    before, after = (len(json.dumps(GradeProtocol.question(group, shared_prompts=shared))) for shared in (False, True))
-    assert before - after == pytest.approx(15 * len(prompt), abs=100)
-
-
 async def test_a_service_that_says_so_gets_each_prompt_once_a_request_from_then_on() -> None:
     group = [Item(str(i), "1", prompt) for i, prompt in enumerate(["one", "one", "two", "one"])]
     with FakeRewardServer(always=lambda post: Answer(headers={"Accept-Prompts": "shared"})) as server:
@@ -88,17 +79,6 @@ async def test_a_service_that_says_so_gets_each_prompt_once_a_request_from_then_
     first, second = (post.payload for post in server.posts)
     assert first == GradeProtocol.question(group, shared_prompts=False)
     assert second == GradeProtocol.question(group, shared_prompts=True)
-
-
-@pytest.mark.parametrize(
-    ("path", "header"), [("", {}), ("", {"Accept-Prompts": "none"}), (MODEL, {"Accept-Prompts": "shared"})]
-)
-async def test_other_services_get_each_items_own_prompt_for_ever(path: str, header: dict[str, str]) -> None:
-    with FakeRewardServer(always=lambda post: Answer(headers=header)) as server:
-        async with asking(server.url + path) as client:
-            for _ in range(3):
-                await outcomes(client, 1)
-    assert [post.payload.get("prompts") for post in server.posts] == [["prompt of 1"] if path else None] * 3
 
 
 @pytest.mark.parametrize("deadline", [0.0, 120.0])

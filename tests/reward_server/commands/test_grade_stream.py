@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 import queue
 import subprocess
 import sys
@@ -70,45 +69,11 @@ def test_a_bad_line_gets_an_error_in_its_place_and_the_exit_code_is_1():
         assert_refusal(shown[place]["error"], named)
 
 
-def test_a_reference_that_cannot_be_used_is_a_verdict_and_the_exit_code_is_1():
-    done = piped(lines_of({"output": "4", "gold": ""}), "-")
-
-    assert done.returncode == 1
-    assert json.loads(done.stdout)["verdict"] == "bad_reference"
-
-
 def test_without_any_row_the_exit_code_is_2():
     done = piped(b"\n", "-")
 
     assert (done.returncode, done.stdout) == (2, b"")
     assert_refusal(done.stderr.decode(), "empty")
-
-
-def test_lines_that_are_all_bad_are_written_before_the_refusal():
-    done = piped(b"{\n[]\n", "-")
-
-    assert [json.loads(line)["line"] for line in done.stdout.splitlines()] == [1, 2]
-    assert done.returncode == 2
-    assert_refusal(done.stderr.decode(), "line 1: ", "JSON")
-
-
-def test_a_file_can_be_streamed_too(tmp_path: Path):
-    path = tmp_path / "rows.jsonl"
-    path.write_bytes(lines_of({"output": "4", "gold": "4"}))
-
-    done = piped(b"", "--file", str(path), "--output", "-")
-
-    assert json.loads(done.stdout)["verdict"] == "correct"
-
-
-def test_a_pipe_that_has_a_name_can_be_read_as_a_file(tmp_path: Path):
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    threading.Thread(target=pipe.write_bytes, args=(lines_of({"output": "4", "gold": "4"}),), daemon=True).start()
-
-    done = piped(b"", "--file", str(pipe), "--json")
-
-    assert (done.returncode, json.loads(done.stdout)["rows"]) == (0, 1)
 
 
 def test_a_dash_with_a_reference_is_a_completion(in_process: Any):

@@ -1,7 +1,7 @@
 r"""Rows of kinds that users bring, labelled before the grader was run on them, and answers that must not be paid.
 
 ``own_rows.jsonl``: kind, reference, an answer (in a box) or a whole completion, the label; ``missed`` says why the
-grader does not know a row, so that the list of what it does not know stays true. ``unpaid.jsonl``: per kind, answers
+grader does not know a row, so that the list of what it does not know stays true. ``cheats.jsonl``: per kind, answers
 of which none is right for any of the references, but for the pairs under ``right``; or ``pairs`` of a reference and an
 answer (something infinite, dropped, permuted, or only a part), or of a reference and a whole completion.
 """
@@ -21,7 +21,7 @@ def _lines(name: str) -> list[dict[str, Any]]:
 
 
 ROWS = _lines("own_rows.jsonl")
-ATTACKS = _lines("unpaid.jsonl")
+ATTACKS = _lines("cheats.jsonl")
 
 
 def _graded(row: dict[str, Any]) -> bool:

@@ -96,13 +96,6 @@ def test_the_settings_are_shown_at_the_start_without_the_token(server: Any):
     assert TOKEN not in "\n".join(server.log())
 
 
-def test_a_service_that_is_a_part_of_something_else_has_no_access_log(serve: Callable[..., Any]):
-    server = serve("--workers", "1")  # LiveServer always passes --exit-on-stdin-close.
-    server.client.get("/openapi.json")
-
-    assert not [line for line in server.log() if line.startswith("{")]
-
-
 def test_an_access_log_that_nobody_reads_drops_lines_and_stops_nobody(capfd: pytest.CaptureFixture[str]):
     log = AccessLog()  # Not entered: nothing takes the lines.
     for i in range(10_100):

@@ -68,22 +68,6 @@ class Page:
         action()
         return self.until(lambda: self.find("#word").text)
 
-    def colours(self, selector: str) -> tuple[list[float], list[float]]:
-        """The colours (red, green, blue; 0 to 255) of an element's text and of what is behind it."""
-        script = """
-            const numbers = (colour) => colour.match(/[\\d.]+/g).map(Number);
-            let element = document.querySelector(arguments[0]);
-            const text = numbers(getComputedStyle(element).color);
-            let behind = numbers(getComputedStyle(element).backgroundColor);
-            while (behind[3] === 0) {
-              element = element.parentElement;
-              behind = numbers(getComputedStyle(element).backgroundColor);
-            }
-            return [text.slice(0, 3), behind.slice(0, 3)];
-        """
-        text, behind = self.driver.execute_script(script, selector)
-        return text, behind
-
 
 @pytest.fixture
 def page(driver: webdriver.Chrome, server: Any) -> Page:
@@ -100,11 +84,6 @@ def test_a_pasted_completion_is_graded_and_the_page_says_why(page: Page):
     assert page.find("#reward").text == "1.0"
     assert page.grade(r"\boxed{x^3}", "x^2") == "Wrong"
     assert "At x = " in page.find("#rule").text
-
-
-def test_a_reference_that_cannot_be_used_says_why(page: Page):
-    assert page.grade(r"\boxed{42}", "") == "Bad reference"
-    assert "empty" in page.find("#detail").text
 
 
 def test_the_options_reach_the_grader(page: Page):
@@ -213,44 +192,6 @@ def test_a_service_with_a_token_shows_nothing_until_the_page_has_it(driver: webd
     assert page.grade(HALF["completion"], HALF["reference"]) == "Correct"
 
 
-def _contrast(one: list[float], other: list[float]) -> float:
-    """The contrast ratio of WCAG 2.2, 1 to 21."""
-
-    def luminance(colour: list[float]) -> float:
-        linear = [c / 255 / 12.92 if c / 255 <= 0.04045 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in colour]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
-    return (light + 0.05) / (dark + 0.05)
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_text_can_be_read_in_the_light_and_in_the_dark(page: Page, scheme: str):
-    feature = [{"name": "prefers-color-scheme", "value": scheme}]
-    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": feature})
-    texts = [
-        "header p",
-        "#completion",
-        "#grade",
-        "#verdict",
-        "#meaning",
-        "#answer-text",
-        ".help",
-        "footer a",
-        "dt",
-    ]
-    for word, completion, reference in (
-        ("Correct", r"\boxed{1}", "1"),
-        ("Wrong", r"\boxed{2}", "1"),
-        ("Bad reference", r"\boxed{1}", ""),
-    ):
-        assert page.grade(completion, reference) == word
-        found = [text for text in texts if page.find_all(text)]
-        contrasts = {text: _contrast(*page.colours(text)) for text in found}
-        assert {text: ratio for text, ratio in contrasts.items() if ratio < 4.5} == {}
-    assert (sum(page.colours("body")[1]) < 200) == (scheme == "dark")
-
-
 def test_nothing_is_wider_than_a_phone(page: Page):
     phone = {"width": 360, "height": 740, "deviceScaleFactor": 1, "mobile": True}
     page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
@@ -291,13 +232,6 @@ def test_explain_and_grade_say_the_same(server: Any):
     same = set(graded) - {"seconds"}
     assert {name: explained[name] for name in same} == {name: graded[name] for name in same}
     assert explained["verdict"] == "correct"
-
-
-def test_without_the_token_there_is_nothing_to_see(guarded: Any):
-    for headers in ({}, {"Authorization": "Bearer wrong"}):
-        response = httpx.post(guarded.url + "/v1/explain", json=HALF, headers=headers)
-        assert response.status_code == 401
-        assert "needs its token" in response.json()["detail"]
 
 
 def test_the_page_itself_needs_no_token_and_forbids_everything_from_elsewhere(guarded: Any):

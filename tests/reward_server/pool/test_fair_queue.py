@@ -58,17 +58,3 @@ async def test_what_is_put_back_keeps_its_turn_and_comes_before_no_other():
 
     assert first.item.completion == "a"
     assert popped(queue) == "1ax2aya"
-
-
-async def test_what_nobody_waits_for_is_not_put_back():
-    queue = FairQueue()
-    gone, stays = Batch(1), Batch(1)
-    for batch, name in ((gone, "a"), (stays, "b")):
-        queue.put(entries(batch, name))
-    both = [queue.take(), queue.take()]
-    gone.refuse(ValueError())
-
-    queue.put_back(both)
-
-    assert popped(queue) == "b"
-    assert isinstance(gone.done.exception(), ValueError)

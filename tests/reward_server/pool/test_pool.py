@@ -1,9 +1,6 @@
 """The worker processes: hard deadlines, crashes, replacement and clean ends, with real processes and real signals."""
 
 import asyncio
-import multiprocessing
-import os
-import signal
 from collections.abc import Callable
 from multiprocessing import forkserver
 from pathlib import Path
@@ -42,11 +39,6 @@ def kill_fork_server(wait_for: WaitFor) -> None:
     wait_for(lambda: fork_server.status() == psutil.STATUS_ZOMBIE)
 
 
-def lives(pid: int) -> bool:
-    # An orphan that has ended stays a zombie where process 1 does not collect it.
-    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-
-
 async def until(wait_for: WaitFor, condition: Callable[[], bool]) -> None:
     await asyncio.to_thread(wait_for, condition)
 
@@ -65,15 +57,6 @@ async def test_a_hanging_item_is_a_timeout_and_the_others_are_answered_in_order(
     assert_refusal(str(results[1].grade.detail), "0.5 s")
     assert all(results[i].seconds >= 0.45 for i in (1, 3))
     assert pool.counters.deadline_kills == pool.counters.restarts["deadline"] == 2
-
-
-async def test_time_in_the_queue_does_not_count_for_the_deadline(stub_graders: ModuleType, tmp_path: Path):
-    calls, others = str(tmp_path / "calls"), str(tmp_path / "others")
-
-    async with Pool(1, deadline=0.5, grader=stub_graders.obey) as pool:
-        results = await pool.grade([Item("hang in C code", calls), Item("hang in C code", others), Item("ok", calls)])
-
-    assert verdicts(results) == [Verdict.TIMEOUT, Verdict.TIMEOUT, Verdict.CORRECT]
 
 
 @pytest.mark.parametrize("command", ["hang without using the CPU", "hang and ignore the alarm"])
@@ -186,39 +169,6 @@ async def test_an_item_that_lost_nine_workers_to_kills_from_outside_is_graded_by
 
     assert verdicts(results) == [Verdict.CORRECT, Verdict.ERROR]
     assert_refusal(str(results[1].grade.detail), "10 times", "SIGKILL")
-
-
-async def test_an_item_whose_worker_is_killed_is_graded_by_another(
-    stub_graders: ModuleType, tmp_path: Path, wait_for: WaitFor
-):
-    calls = tmp_path / "calls"
-
-    async with Pool(1, deadline=60, grader=stub_graders.obey) as pool:
-        grading = asyncio.ensure_future(pool.grade([Item("wait for the file 'go'", str(calls))]))
-        await until(wait_for, lambda: len(calls_of(calls)) == 1)
-        first = int(calls_of(calls)[0])
-        os.kill(first, signal.SIGKILL)
-        (tmp_path / "go").touch()
-        (result,) = await grading
-
-    assert result.grade.verdict is Verdict.CORRECT
-    assert result.grade.answer not in (None, str(first))
-
-
-async def test_workers_that_were_killed_while_idle_are_replaced(
-    stub_graders: ModuleType, tmp_path: Path, wait_for: WaitFor
-):
-    async with Pool(2, deadline=20, grader=stub_graders.obey) as pool:
-        await until(wait_for, lambda: len(pool.pids) == 4)
-        killed = pool.pids
-        for pid in killed:
-            os.kill(pid, signal.SIGKILL)
-        results = await pool.grade(Item("ok", str(tmp_path / "calls")) for _ in range(10))
-        await until(wait_for, lambda: len(pool.pids) >= 2)
-
-        assert verdicts(results) == [Verdict.CORRECT] * 10
-        assert not {int(result.grade.answer or 0) for result in results} & set(killed)
-        assert not set(pool.pids) & set(killed)
 
 
 async def test_a_worker_is_replaced_after_many_items_and_none_of_them_is_lost(
@@ -362,21 +312,6 @@ async def test_a_fork_server_that_is_killed_again_and_again_costs_no_item(
     assert pool.counters.restarts["unknown"] >= 3
 
 
-async def test_a_worker_that_outlived_its_fork_server_can_still_be_killed(
-    stub_graders: ModuleType, tmp_path: Path, wait_for: WaitFor
-):
-    calls = tmp_path / "calls"
-    async with Pool(1, deadline=20, clock_seconds=1, grader=stub_graders.obey) as pool:
-        await pool.grade([Item("ok", str(tmp_path / "ok"))])
-        kill_fork_server(wait_for)
-        multiprocessing.active_children()  # It notes the exit code that it takes the worker to have.
-
-        results = await pool.grade([Item("hang and ignore the alarm", str(calls))])
-
-    assert verdicts(results) == [Verdict.ERROR]
-    assert not any(lives(int(pid)) for pid in calls_of(calls))
-
-
 async def test_what_nobody_waits_for_any_more_is_dropped(stub_graders: ModuleType, tmp_path: Path, wait_for: WaitFor):
     calls, abandoned = tmp_path / "calls", tmp_path / "abandoned"
     async with Pool(1, deadline=60, grader=stub_graders.obey) as pool:
@@ -407,23 +342,6 @@ async def test_slow_items_of_one_request_do_not_come_before_those_of_another(stu
         greedy.cancel()
     # Twelve had a head start at most; few of them had more before the other's turn came.
     assert len(calls_of(many)) < 12 + 6
-
-
-async def test_what_is_left_of_a_lost_chunk_comes_before_nobody(
-    stub_graders: ModuleType, tmp_path: Path, wait_for: WaitFor
-):
-    """A hundred slow items of one request, and then two ordinary ones of another: they wait for few of the hundred."""
-    many, other = str(tmp_path / "many"), str(tmp_path / "other")
-    async with Pool(1, deadline=60, grader=stub_graders.obey) as pool:
-        greedy = asyncio.ensure_future(pool.grade([Item("take long", many)] * 100))
-        await until(wait_for, lambda: pool.counters.restarts["head_start"] >= 2)
-        before = pool.counters.restarts["head_start"]
-        modest = await pool.grade([Item("ok", other)] * 2)
-        waited_for = pool.counters.restarts["head_start"] - before
-        greedy.cancel()
-
-    assert verdicts(modest) == [Verdict.CORRECT] * 2
-    assert waited_for <= 4
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 r"""What the text around a box does to the answer in it: an operation outside the box changes it, and a statement about
 it takes it back: ``\boxed{42}^2``, ``half of \boxed{42}``, "\boxed{42}? No.", "a common mistake is \boxed{42}".
 
-Such an answer is ambiguous, and unpaid. Only what governs the box counts: "statement 2 is false, so \boxed{C}" is an
+Such an answer is ambiguous. Only what governs the box counts: "statement 2 is false, so \boxed{C}" is an
 answer.
 """
 

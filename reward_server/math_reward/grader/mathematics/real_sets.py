@@ -313,7 +313,7 @@ def _relation(node: Relation) -> Intervals | None:
 
 
 def _as_variable(node: Node) -> Node:
-    """A variable in the place of f(x): 0 < f(x) < 1 bounds a value as 0 < y < 1 does, and not x."""
+    """A variable in place of f(x): 0 < f(x) < 1 bounds a value as 0 < y < 1 does, and not x."""
     if not isinstance(node, Applied):
         return node
     return Symbol("y" if node.name == "f" and not node.is_inverse else str(node))

@@ -295,7 +295,7 @@ def difference(left: Node, right: Node) -> Sum:
 
 
 def substituted(node: Node, values: Mapping[str, Node]) -> Node:
-    """``node`` with new parts in the place of variables, all at once, by the variables' names."""
+    """``node`` with new parts in place of variables, all at once, by the variables' names."""
     return rebuilt(node, lambda part: values.get(part.name) if isinstance(part, Symbol) else None)
 
 

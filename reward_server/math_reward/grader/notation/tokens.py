@@ -187,7 +187,7 @@ class TokenStream:
     """The tokens of one answer and a position among them.
 
     ``top`` is the token at the position. ``mark`` returns the position and ``reset`` goes back to it. ``replace`` puts
-    tokens in the place of the one just read, and goes back to them. ``bar_ends`` counts the open constructs that a "|"
+    tokens in place of the one just read, and goes back to them. ``bar_ends`` counts the open constructs that a "|"
     could end, ``integrals`` the integrals that still have no dx.
     """
 
@@ -210,7 +210,7 @@ class TokenStream:
         self._position, self.top = mark, self._tokens[mark]
 
     def replace(self, *tokens: Token) -> None:
-        """Puts ``tokens`` in the place of the one just read; the first of them is read next."""
+        """Puts ``tokens`` in place of the one just read; the first of them is read next."""
         self._position -= 1
         self._tokens[self._position : self._position + 1] = tokens
         self.top = self._tokens[self._position]

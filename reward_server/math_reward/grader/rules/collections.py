@@ -79,7 +79,7 @@ def _as_list(comparison: Comparison, node: Node) -> Node:
 
 
 def _in_order(comparison: Comparison, reference: Node, answer: Node, wrapped: Node, content: Node) -> bool:
-    """Compares the two, with ``content`` in the place of ``wrapped``."""
+    """Compares the two, with ``content`` in place of ``wrapped``."""
     return comparison.same(content if wrapped is reference else reference, content if wrapped is answer else answer)
 
 

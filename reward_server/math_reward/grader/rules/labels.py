@@ -279,7 +279,7 @@ def _base(name: str) -> str:
 
 
 def with_argument_of(reference: Node, answer: Node, value: Node) -> Node:
-    """``value`` in f(x) = value with the variable of the reference, f(z), in the place of the answer's."""
+    """``value`` in f(x) = value with the variable of the reference, f(z), in place of the answer's."""
     if isinstance(reference, Symbol) and isinstance(answer, Symbol):
         base, _, index = reference.name.partition("_")
         other, _, old = answer.name.partition("_")

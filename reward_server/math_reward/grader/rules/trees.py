@@ -103,7 +103,7 @@ def paired(items: Sequence[Node], others: Sequence[Node], same: Callable[[Node, 
 
 
 def renamed(node: Node, new: Sequence[Node], old: Sequence[Node]) -> Node:
-    """``node`` with new letters in the place of old ones, all at once; what has a new name already is another."""
+    """``node`` with new letters in place of old ones, all at once; what has a new name already is another."""
     names: dict[str, Node] = {}
     pairs = [
         (a, b) for a, b in zip(new, old, strict=True) if isinstance(a, Symbol) and isinstance(b, Symbol) and a != b

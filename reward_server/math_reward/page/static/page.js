@@ -15,7 +15,7 @@ const VERDICTS = {
   correct: ["correct", "✓", "Correct", "The answer equals the reference."],
   wrong: ["wrong", "✗", "Wrong", "The answer is not the reference."],
   no_answer: ["wrong", "✗", "No answer", "No final answer was found in the completion."],
-  ambiguous: ["wrong", "✗", "Ambiguous", "The completion offers several answers; guesses are not paid."],
+  ambiguous: ["wrong", "✗", "Ambiguous", "The completion offers several answers; guesses do not count."],
   restated: ["wrong", "✗", "Restated", "The answer is the question itself, not calculated."],
   unevaluated: ["wrong", "✗", "Unevaluated", "The answer leaves an operation undone."],
   bad_reference: ["unsure", "!", "Bad reference", "The reference cannot be used: fix the data. The completion was not judged."],

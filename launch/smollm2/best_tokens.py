@@ -1,9 +1,9 @@
-"""Counts whom a run pays most: in each group, the token with the highest advantage.
+"""Counts where the token with the highest advantage of each group stands.
 
-    python launch/smollm2/paid.py runs/smollm2
+    python launch/smollm2/best_tokens.py runs/smollm2
 
-Of the groups in rollouts.jsonl that had wrong and several correct responses: in how many the best-paid token stands
-after the answer's box has begun, and in how many in a response whose arithmetic is not right: none of it can be
+Of the groups in rollouts.jsonl that had wrong and several correct responses: in how many it stands after the answer's
+box has begun, and in how many in a response whose arithmetic is not right: none of it can be
 checked, or a line is wrong, and the answer is right nevertheless.
 """
 
@@ -40,8 +40,8 @@ def groups(path: Path) -> Iterator[list[dict[str, Any]]]:
             yield group
 
 
-def best_paid(group: list[dict[str, Any]]) -> tuple[str, str]:
-    """The response with a group's best-paid token, and the part of it before this token."""
+def best_token(group: list[dict[str, Any]]) -> tuple[str, str]:
+    """The response that has a group's highest advantage, and the part of it before this token."""
     row = max(group, key=lambda row: max(row["advantage"], default=float("-inf")))
     place = max(range(len(row["tokens"])), key=row["advantage"].__getitem__)
     return "".join(row["tokens"]), "".join(row["tokens"][:place])
@@ -51,13 +51,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", type=Path, help="folder with rollouts.jsonl")
     found = list(groups(parser.parse_args().run / "rollouts.jsonl"))
-    paid = [best_paid(group) for group in found]
-    after = sum(BOX in before for _, before in paid)
-    lucky = sum(not arithmetic_is_right(text) for text, _ in paid)
+    best = [best_token(group) for group in found]
+    after = sum(BOX in before for _, before in best)
+    lucky = sum(not arithmetic_is_right(text) for text, _ in best)
     correct = [row for group in found for row in group if row["correct"]]
     among = sum(not arithmetic_is_right("".join(row["tokens"])) for row in correct)
     print(f"{len(found)} groups with several correct responses and a wrong one:")
-    print(f"  {after} times the best-paid token stands after the answer's box has begun")
+    print(f"  {after} times the token with the highest advantage stands after the answer's box has begun")
     print(f"  {lucky} times in a response without right arithmetic, as {among} of all {len(correct)} correct ones are")
 
 
