@@ -1,7 +1,7 @@
-"""``openrlhf-gtpo doctor [FLAGS]``: what to fix before training, one sentence each. FLAGS are those of the training
+"""openrlhf-gtpo doctor [FLAGS]: what to fix before training, one sentence each. FLAGS are those of the training
 command, as it is; without any the machine alone is checked. The checks are those that training itself begins with.
 
-``--run`` also trains here, in some minutes: entropies of a real engine against a forward pass in float32, three steps
+--run also trains here, in some minutes: entropies of a real engine against a forward pass in float32, three steps
 of a small policy with random weights, and two more, resumed from its checkpoint. Nothing is downloaded.
 
 Exit status: 0 if nothing has to be fixed, 1 if something has to, 2 for a command line that is refused."""

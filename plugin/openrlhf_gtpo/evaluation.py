@@ -1,4 +1,4 @@
-"""``openrlhf-gtpo eval``: Mean@n and Pass@k of a policy on benchmarks, with 95 % intervals over prompts. vLLM samples,
+"""openrlhf-gtpo eval: Mean@n and Pass@k of a policy on benchmarks, with 95 % intervals over prompts. vLLM samples,
 the reward service grades."""
 
 import argparse

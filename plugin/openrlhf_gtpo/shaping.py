@@ -12,7 +12,7 @@ from typing import Literal
 
 try:
     import torch
-except ModuleNotFoundError:  # no dependency of ours: which build of torch fits is the trainer's business
+except ModuleNotFoundError:  # not a dependency: which build of torch fits is the trainer's business
     needed = "openrlhf_gtpo.shaping needs torch, which is not installed: pip install torch, in your trainer's version"
     raise ModuleNotFoundError(needed, name="torch") from None
 
@@ -110,7 +110,7 @@ def grpo_s(
 ) -> Shaped:
     """GRPO-S's shaped rewards (Eq. 8, 9) and advantages (Eq. 1), the same at every token of a response.
 
-    Arguments, result and errors are those of `gtpo`, with responses in the place of tokens: ``alpha1`` and ``alpha2``
+    Arguments, result and errors are those of `gtpo`, with responses in place of tokens: ``alpha1`` and ``alpha2``
     are the paper's beta1 and beta2, and its n and m count responses that have tokens.
     """
     nats, on = arguments.entropies_on_tokens(entropy, mask, entropy_clip)

@@ -19,7 +19,7 @@ class Terminal:
     """Standard output and error of the driver.
 
     Ray prints what its workers print on ``sys.stdout`` and ``sys.stderr`` of the driver, with the worker's name before
-    each line. A line with `MARK` in it is one of ours, and is shown from there on.
+    each line. A line with `MARK` in it is the plugin's, and is shown from there on.
     """
 
     def __init__(self) -> None:
@@ -28,12 +28,12 @@ class Terminal:
         self._log: Path | None = None
 
     def say(self, sentence: str) -> None:
-        """Print one line of ours."""
+        """Print one line of the plugin's."""
         print(f"{MARK}{sentence}", file=self._error, flush=True)
 
     @contextlib.contextmanager
     def quiet(self, log: Path) -> Iterator[None]:
-        """A context in which this process and its children write to a file, but for lines of ours."""
+        """A context in which this process and its children write to a file, but for the plugin's lines."""
         log.parent.mkdir(parents=True, exist_ok=True)
         self._log = log
         kept = [os.dup(1), os.dup(2)]

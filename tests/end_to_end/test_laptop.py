@@ -31,7 +31,6 @@ from ..refusals import assert_refusal
 ROOT = Path(__file__).resolve().parents[2]
 QUICKSTART = ROOT / "launch" / "quickstart"
 
-MAX_NEW_TOKENS = 40  # of the quickstart
 task = last_digit.TASK
 
 

@@ -34,14 +34,6 @@ def test_a_cluster_without_gpus_is_a_cpu(nodes: list[dict[str, dict[str, float]]
     assert device.choose_device("auto") == "cpu"
 
 
-def test_without_a_job_no_cluster_is_asked(
-    nodes: list[dict[str, dict[str, float]]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    nodes.append({"Resources": {"GPU": 8.0}})
-    monkeypatch.delenv("RAY_ADDRESS")
-    assert device.choose_device("auto") == "cpu"
-
-
 @pytest.mark.parametrize(("version", "finds"), [("2.9.0+cpu", False), ("2.9.0", True)])
 def test_torch_of_a_cpu_build_is_not_asked(version: str, finds: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     import torch

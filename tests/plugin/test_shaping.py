@@ -359,26 +359,6 @@ def test_tokens_meet_by_position_in_the_response_and_not_by_column(algorithm):
     assert_rows(batch._replace(mask=mask), shaped.advantages, on(batch, expected.advantages), tolerance=1e-12)
 
 
-def test_gaps_in_different_columns_are_seen_where_every_response_begins_in_the_first_column():
-    batch = rollouts([[0.9, 0.1], [0.3, 0.5], [0.4, 0.2]], [True, True, False], columns=4)
-    expected = gtpo(*batch)
-    mask = torch.tensor([[1, 0, 1, 0], [1, 0, 0, 1], [1, 0, 1, 0]], dtype=torch.bool)
-    entropy = torch.zeros(3, 4, dtype=torch.float64).masked_scatter_(mask, batch.entropy[batch.mask])
-    shaped = gtpo(entropy, mask, batch.correct, batch.group)
-    assert_rows(batch._replace(mask=mask), shaped.rewards, on(batch, expected.rewards), tolerance=1e-12)
-    assert shaped.rewards[0, 2].item() == pytest.approx(1 + 0.1 * 2 * 0.1 / 0.6)
-
-
-@BOTH
-def test_groups_may_begin_in_different_columns(algorithm):
-    one, two = worked_example(columns=9), worked_example(begin=3, columns=9)
-    both = Rollouts(*(torch.cat(pair) for pair in zip(one, two, strict=True)))
-    both = both._replace(group=torch.tensor([4] * 4 + [2] * 4))
-    shaped, expected = algorithm(*both), algorithm(*one)
-    assert on(both, shaped.advantages) == on(one, expected.advantages) * 2
-    assert on(both, shaped.rewards) == on(one, expected.rewards) * 2
-
-
 @BOTH
 @pytest.mark.parametrize("rubbish", [math.nan, math.inf, -math.inf, -5.0])
 def test_what_stands_off_the_mask_is_ignored(algorithm, rubbish):
@@ -386,16 +366,6 @@ def test_what_stands_off_the_mask_is_ignored(algorithm, rubbish):
     clean = batch._replace(entropy=batch.entropy.nan_to_num(0.0))
     dirty = batch._replace(entropy=batch.entropy.nan_to_num(rubbish))
     assert_same(algorithm(*dirty), algorithm(*clean), tolerance=0)
-
-
-@BOTH
-def test_group_ids_may_be_any_integers_in_any_order(algorithm):
-    batch = worked_example()
-    doubled = Rollouts(*(torch.cat((tensor, tensor)) for tensor in batch))
-    order = torch.tensor([4, 0, 1, 5, 6, 2, 7, 3])
-    mixed = doubled._replace(group=torch.tensor([-7] * 4 + [2**40] * 4)).take(order)
-    expected = algorithm(*batch)
-    assert torch.equal(algorithm(*mixed).advantages, expected.advantages[order % 4])
 
 
 @BOTH
@@ -493,19 +463,6 @@ def test_an_empty_response_gives_its_group_no_contrast(algorithm):
     shaped = algorithm(*batch)
     assert shaped.informative.tolist() == [False] * 3
     assert (shaped.advantages == 0).all()
-
-
-@BOTH
-@pytest.mark.parametrize("shape", [(0, 4), (0, 0), (3, 0), (3, 4)])
-def test_a_batch_without_any_token_is_answered_with_zeros(algorithm, shape):
-    n = shape[0]
-    mask = torch.zeros(shape, dtype=torch.bool)
-    correct = torch.tensor([True, False, True])[:n]
-    shaped = algorithm(torch.full(shape, math.nan), mask, correct, torch.zeros(n, dtype=torch.int64))
-    assert shaped.rewards.shape == shaped.advantages.shape == shape
-    assert (shaped.rewards == 0).all()
-    assert (shaped.advantages == 0).all()
-    assert shaped.informative.tolist() == [False] * n
 
 
 @BOTH

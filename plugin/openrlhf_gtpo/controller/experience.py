@@ -119,7 +119,7 @@ class ExperienceMaker(RemoteExperienceMaker):
             return None
 
     def _estimate(self, estimator: Estimator, batch: WholeBatch) -> Estimate:
-        """The estimate of an estimator of ours; also sets the rewards that OpenRLHF logs."""
+        """The estimate of one of our estimators; also sets the rewards that OpenRLHF logs."""
         reward = self._with_length_penalties(batch)
         rollouts = Rollouts(
             entropy=batch.entropy,

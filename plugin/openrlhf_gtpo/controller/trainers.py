@@ -92,7 +92,7 @@ class MetricsMixin:
         """As OpenRLHF's, which calls it once before the first step; the files continue after the checkpoint's step."""
         states = super().init_checkpoint_states()  # type: ignore[misc]
         if states["data_loader_state_dict"].get("_iterator_finished"):
-            states["episode"] += 1  # its last prompt was drawn; OpenRLHF would begin the checkpoint's episode anew
+            states["episode"] += 1  # its last prompt was drawn; OpenRLHF would begin the checkpoint's episode again
         for file in self.files:
             file.begin(states["global_step"])
         return states

@@ -3,7 +3,7 @@
     python -m openrlhf_gtpo.cpu.rehearsal --nodes 2 --gpus 1 -- bash launch/train_gtpo.sh
 
 Each node is a raylet of its own, so placement groups, fractions of GPUs and transfers between nodes are Ray's. Before
-the command runs, a table shows the placement of the actors. ``REHEARSE=1 bash launch/train_gtpo.sh`` starts it.
+the command runs, a table shows the placement of the actors. REHEARSE=1 bash launch/train_gtpo.sh starts it.
 """
 
 import argparse

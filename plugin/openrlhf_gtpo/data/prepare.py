@@ -1,4 +1,4 @@
-"""``openrlhf-gtpo data prepare``: writes a data set as OpenRLHF's prompts and labels, every reference checked."""
+"""openrlhf-gtpo data prepare: writes a data set as OpenRLHF's prompts and labels, every reference checked."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""``openrlhf-gtpo report RUN...``: the curves of one or several runs, their evaluations before and after, in what
+"""openrlhf-gtpo report RUN...: the curves of one or several runs, their evaluations before and after, in what
 their settings differ, and the tokens of the first, as one HTML file that needs no other file and no network."""
 
 import argparse

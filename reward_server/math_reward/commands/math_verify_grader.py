@@ -1,6 +1,6 @@
 """Math-Verify as a grader for a pool of workers: whole completions, as its own users grade them.
 
-A worker process imports this before its first item, so that the import counts in no item's deadline. Math-Verify's time
+A worker process imports this before its first item, so that the import counts in no deadline. Math-Verify's time
 limits are off: they are signal handlers in Python, which cannot interrupt C code. The pool ends what hangs.
 """
 

@@ -33,14 +33,3 @@ def test_the_interval_is_that_of_the_normal_distribution_where_there_are_many_pr
     assert estimate.mean == pytest.approx(mean)
     assert estimate.low == pytest.approx(mean - half, abs=0.2 * half)
     assert estimate.high == pytest.approx(mean + half, abs=0.2 * half)
-
-
-def test_the_same_values_have_the_same_interval_and_no_spread_has_none() -> None:
-    assert bootstrap([0.0, 1.0, 0.5]) == bootstrap([0.0, 1.0, 0.5])
-    estimate = bootstrap([0.25] * 5)
-    assert (estimate.low, estimate.mean, estimate.high) == (0.25, 0.25, 0.25)
-
-
-def test_no_prompts_have_no_mean() -> None:
-    with pytest.raises(ValueError, match="prompt"):
-        bootstrap([])

@@ -64,12 +64,6 @@ def test_a_shuffle_moves_entropies_among_tokens_of_the_same_position_group_and_c
     assert torch.equal(again[0], entropy), "a run repeats"
 
 
-def test_a_shuffle_does_move_them() -> None:
-    batch = small_batch(8, seed=3)
-    moved = estimate("controls.py:shuffled", batch).advantages
-    assert not torch.allclose(moved, gtpo(batch.entropy, batch.mask, batch.correct, batch.group).advantages)
-
-
 @pytest.mark.parametrize(
     "name", ["rivals.py:edge", "rivals.py:entropy_advantage", *(f"controls.py:{c}" for c in CONTROLS)]
 )

@@ -36,14 +36,6 @@ def test_the_documented_example_has_its_sentences_advantages_by_hand() -> None:
     try_out(f"{EXAMPLE}:surprise", 8)
 
 
-def test_leave_one_out_compares_a_reward_with_the_mean_of_the_others() -> None:
-    batch = rollouts([[0.5, 0.5], [0.5], [0.5], [0.5]], [True, False, False, True], [0, 0, 0, 1])
-    found = function(batch, f"{IDEAS}:leave_one_out").advantages
-    # 1 - 0; 0 - 1/2 twice; a response alone has no others.
-    assert found.tolist() == [[1.0, 1.0], [-0.5, 0.0], [-0.5, 0.0], [0.0, 0.0]]
-    try_out(f"{IDEAS}:leave_one_out", 8)
-
-
 def test_low_probability_less_lets_improbable_tokens_learn_less() -> None:
     batch = rollouts([[0.5, 1.5], [1.0]], [True, False])
     half = torch.tensor([[0.5, 0.1], [1.0, 1.0]], dtype=torch.float64).log()
@@ -52,16 +44,6 @@ def test_low_probability_less_lets_improbable_tokens_learn_less() -> None:
     expected = torch.tensor([[0.9, 0.82], [-1.0, 0.0]]) / 2**0.5
     assert torch.allclose(found.advantages.float(), expected, atol=1e-6)
     try_out(f"{IDEAS}:low_probability_less", 8)
-
-
-def test_unlikely_more_pays_a_probable_right_response_less() -> None:
-    # Mean log-probabilities -1, -2, -3 and -0.5: two, one, none and three responses are less probable.
-    batch = rollouts([[0.25, 0.75], [1.0], [1.5], [0.25]], [True, True, False, False])
-    batch = dataclasses.replace(batch, logprob=torch.where(batch.mask, batch.logprob, 0.0))
-    found = function(batch, f"{IDEAS}:unlikely_more").advantages[:, 0]
-    # Rewards 1 - 0.25 * 2/4, 1 - 0.25 * 1/4, 0 and 0: mean 0.453125, standard deviation 0.523845.
-    assert found.tolist() == pytest.approx([0.805343, 0.924657, -0.865000, -0.865000], abs=1e-5)
-    try_out(f"{IDEAS}:unlikely_more", 8)
 
 
 def test_less_from_success_has_its_equations_advantages_by_hand() -> None:

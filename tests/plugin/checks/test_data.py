@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from openrlhf_gtpo.checks import Finding, data
-from openrlhf_gtpo.data.tokenizer import AT_ONCE
 
 from ...refusals import assert_refusal
 
@@ -63,21 +62,6 @@ def test_texts_and_chats_are_prompts_and_numbers_are_labels(check: Check, writte
     assert_refusal(fault(check(path)), f"{path}, line 2", "--data.apply_chat_template")
 
 
-def test_each_file_of_a_mixture_and_the_evaluations_file_are_looked_at(check: Check, tmp_path: Path) -> None:
-    paths = [tmp_path / f"{name}.jsonl" for name in ("good", "bad", "worse")]
-    for path, row in zip(paths, (GOOD, "oops", "oops"), strict=True):
-        path.write_text(json.dumps(row) + "\n")
-    found = check(f"{paths[0]}, {paths[1]}", "--eval.dataset", paths[2])
-    faults = [finding.sentence for finding in found if finding.state == "fault"]
-    assert [fault.partition(",")[0].partition(":")[0] for fault in faults] == [str(path) for path in paths[1:]]
-
-
-@pytest.mark.parametrize("missing", ["no/such.jsonl", "not a hub id"])
-def test_what_is_not_there_is_all_that_is_told(check: Check, missing: str) -> None:
-    (found,) = check(missing)
-    assert_refusal(found.sentence, "--data.prompt_dataset", missing)
-
-
 @pytest.mark.parametrize(("prompt", "state"), [("What is 1 + 1?", "warning"), (BOXED, "ok")])
 def test_prompts_that_do_not_ask_for_a_boxed_answer_are_told(
     check: Check, written: Write, prompt: str, state: str
@@ -103,10 +87,6 @@ def lengths(check: Check, path: Path, longest: int, response: int | None) -> str
 def test_a_prompt_may_have_as_many_tokens_as_the_response_leaves(check: Check, written: Write) -> None:
     said = lengths(check, written(prompt(7), prompt(6)), 30, 20)
     assert said.startswith("ok: ")
-
-
-def test_prompts_that_fill_a_batch_of_the_tokenizer_leave_an_empty_one(check: Check, written: Write) -> None:
-    assert lengths(check, written(*[prompt(7)] * (2 * AT_ONCE)), 30, 20).startswith("ok: ")
 
 
 def test_a_longer_prompt_is_named(check: Check, written: Write) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from openrlhf_gtpo.checks import data, faults, rules
-from openrlhf_gtpo.errors import SettingsError
 
 from ...refusals import assert_refusal
 from ..conftest import characters_and
@@ -74,24 +73,6 @@ def test_an_estimator_that_is_not_over_groups_of_any_size_is_refused(parse: Pars
     assert_refusal(sentence, f"--algo.advantage.estimator {estimator}")
 
 
-@pytest.mark.parametrize(
-    ("flag", "value"),
-    [
-        ("--guide.samples", "0"),
-        ("--guide.samples", "-1"),
-        ("--guide.weight", "-0.5"),
-        ("--guide.weight", "nan"),
-        ("--guide.engines", "0"),
-        ("--guide.tensor_parallel_size", "0"),
-        ("--guide.when", "sometimes"),
-    ],
-)
-def test_a_value_that_its_flag_does_not_take_is_refused_by_the_parser(parse: Parse, flag: str, value: str) -> None:
-    with pytest.raises(SettingsError) as refused:
-        parse(*MODEL.split(), f"{flag}={value}")
-    assert_refusal(str(refused.value), flag, value)
-
-
 # ── the vocabulary, before anything starts ──
 
 
@@ -113,10 +94,6 @@ def guide_faults(parse: Parse, tmp_path: Path) -> Callable[..., list[str]]:
         return [finding.sentence for finding in findings if finding.check == "guide" and finding.state == "fault"]
 
     return found
-
-
-def test_the_same_vocabulary_is_let_through(guide_faults: Callable[..., list[str]]) -> None:
-    assert guide_faults(characters_and("hmm"), characters_and("hmm")) == []
 
 
 @pytest.mark.parametrize(

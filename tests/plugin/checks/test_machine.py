@@ -1,6 +1,5 @@
 """What a run asks of a Ray cluster, and machines and clusters that can never give it."""
 
-import socket
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -78,13 +77,6 @@ def test_a_cluster_that_can_never_be_enough_is_refused_with_what_is_needed_what_
     assert_refusal(found.sentence, "5 logical GPUs (2 for trainers, 3 for engines)", has, fix)
 
 
-def test_a_cluster_that_adds_nodes_by_itself_may_be_small_at_first(
-    finding: Callable[..., Finding], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(machine.GROWS, "1")
-    assert finding(node(0, 2)).state == "ok"
-
-
 def test_the_built_in_service_is_refused_on_several_machines_which_could_not_reach_it(
     finding: Callable[..., Finding],
 ) -> None:
@@ -130,17 +122,6 @@ def test_too_few_gpus_are_refused_with_the_numbers(
     assert found.state == "fault"
     assert gpus_found(monkeypatch, parse, tmp_path, 1, None, words=()).state == "ok", "a doctor asks of no run"
     assert_refusal(found.sentence, "5 GPUs (2 for trainers, 3 for engines)", "sees 4", "0,1,2,3", "--vllm.num_engines")
-
-
-def test_a_cluster_that_was_started_here_and_is_gone_is_named_at_once(
-    monkeypatch: pytest.MonkeyPatch, parse: Callable[..., dict[str, Any]], tmp_path: Path
-) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
-    found = gpus_found(monkeypatch, parse, tmp_path, 8, address)
-    assert (found.check, found.state) == ("Ray cluster", "fault")
-    assert_refusal(found.sentence, address, "ray stop")
 
 
 def test_a_cluster_that_was_started_here_is_asked_for_its_gpus(

@@ -59,22 +59,6 @@ def data_faults(flag: str, listed: str, offline: bool, probabilities: str | None
     return faults(offline, **{name: listed}, data__prompt_probs=probabilities)
 
 
-def test_a_folder_with_a_model_is_taken_by_its_relative_and_its_absolute_path(here: Path) -> None:
-    assert model("model") is None
-    assert model("./model/") is None
-    assert model(str(here / "model")) is None
-
-
-@pytest.mark.parametrize("name", ["./nothing", "/no/such/model", "runs/a/model", "../model ", "a b", "-x", "a/"])
-@pytest.mark.parametrize("offline", [True, False])
-def test_a_name_that_is_neither_a_folder_nor_a_hub_id_is_refused_online_too(
-    here: Path, name: str, offline: bool
-) -> None:
-    assert_refusal(
-        str(model(name, offline)), "--actor.model_name_or_path", f"no folder {name}", f"{name!r} ", "hub id"
-    )
-
-
 @pytest.mark.parametrize(
     ("name", "what"),
     [("a/b/c", "a/b/c in {here}"), ("/a/b", "/a/b, "), ("empty", "config.json"), ("rows.txt", "is a file")],
@@ -142,23 +126,6 @@ REFUSED: list[tuple[str, ...]] = [
 def test_data_that_is_not_there_has_one_sentence(here: Path, listed: str, named: list[str]) -> None:
     (found,) = data_faults("--data.prompt_dataset", listed, offline=True)
     assert_refusal(found, "--data.prompt_dataset", *(name.format(here=here) for name in named))
-
-
-def test_each_of_several_data_sets_has_a_sentence_of_its_own(here: Path) -> None:
-    first, second = data_faults("--eval.dataset", "a.jsonl, data/train.jsonl ,b.csv", offline=True)
-    assert_refusal(first, "--eval.dataset", "a.jsonl")
-    assert_refusal(second, "--eval.dataset", "b.csv")
-
-
-def test_there_is_a_probability_for_each_data_set(here: Path) -> None:
-    def found(probabilities: str | None) -> list[str]:
-        listed = "data/train.jsonl,data/more.json"
-        return data_faults("--data.prompt_dataset", listed, offline=True, probabilities=probabilities)
-
-    assert found(None) == found("0.5,0.5") == []
-    for wrong in ("1", "0.2,0.3,0.5"):
-        (fault,) = found(wrong)
-        assert_refusal(fault, "--data.prompt_probs", wrong)
 
 
 def test_a_file_of_python_has_to_be_there_and_to_be_named_so(here: Path) -> None:

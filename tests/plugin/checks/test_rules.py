@@ -49,13 +49,7 @@ MEANINGLESS = [
     "--actor.policy_loss_type gspo",
     "--actor.loss_agg_mode seq-mean-token-mean",
 ]
-NEEDS_GROUPS = "OpenRLHF refuses this command line: reinforce_baseline requires n_samples_per_prompt > 1."
 OF_A_MODEL = "--reward.model_name_or_path judge"
-
-
-@pytest.mark.parametrize("flags", MEANINGLESS)
-def test_the_same_option_is_openrlhfs_own_affair_with_its_own_estimator(faults: Faults, flags: str) -> None:
-    assert faults(flags, "reinforce_baseline") in ([], [NEEDS_GROUPS])
 
 
 CORRECTED = "--algo.advantage.is_correction_level token"
@@ -150,17 +144,6 @@ def test_what_needs_a_gpu_is_refused_on_a_cpu(faults: Faults, flags: str) -> Non
     assert_refusal(said, flags.split()[0], "CPU")
 
 
-def test_a_critic_is_refused_on_a_cpu(faults: Faults) -> None:
-    (said,) = faults("", "gae", "cpu")
-    assert_refusal(said, "--algo.advantage.estimator gae", "gtpo")
-
-
-def test_no_engine_is_refused_where_the_command_line_does_not_say_how_many(faults: Faults) -> None:
-    given = vars(read(f"--device gpu {BASE.rpartition(' --')[0]} --algo.advantage.estimator gtpo".split()))
-    (said,) = (one.sentence for one in rules.check(given))
-    assert_refusal(said, "--vllm.num_engines")
-
-
 def test_what_openrlhf_refuses_is_told(faults: Faults) -> None:
     (said,) = faults("--train.partial_rollout_enable", "reinforce")
     assert_refusal(said, "OpenRLHF refuses", "--train.async_enable")
@@ -211,8 +194,3 @@ def test_a_template_holds_each_prompt_once(template: str, named: str | None) -> 
     assert len(found) == (named is not None)
     for sentence in found:
         assert_refusal(sentence, "--data.input_template", str(named), r"\boxed{{}}")
-
-
-def test_a_template_beside_a_chat_template_would_do_nothing(faults: Faults) -> None:
-    (sentence,) = faults("--data.apply_chat_template --data.input_template Q:{}")
-    assert_refusal(sentence, "--data.input_template has no effect", "--data.apply_chat_template")

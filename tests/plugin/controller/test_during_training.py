@@ -65,12 +65,3 @@ def test_where_openrlhf_measures_the_same_it_finds_the_same() -> None:
 def test_minus_one_is_wrong_too() -> None:
     given = samples(("p0", [1, -1]), ("p1", [-1, -1]))
     assert measured(given, 2)["eval_aime_pass2"] == 0.5
-
-
-def test_scores_that_are_not_binary_leave_openrlhfs_logs_as_they_are() -> None:
-    given = samples(("p0", [0.3, 1]), ("p1", [0, 0.7]))
-    assert measured(given, 2) == compute_eval_metrics(LOADER, given, 2)
-
-
-def test_an_evaluation_without_any_response_has_nothing_to_say() -> None:
-    assert measured([], 4) == {}

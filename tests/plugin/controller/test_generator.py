@@ -109,13 +109,6 @@ def test_a_first_step_with_more_than_half_of_its_responses_cut_off_is_reported(
     assert (f"{cut} of the {2 * G} responses of the first step were cut off" in capsys.readouterr().out) is warned
 
 
-def test_an_evaluation_has_no_prompts_to_spare() -> None:
-    generate = over("ab", lost="b")
-    generate.eval_dataloader = [(None, [prompt], ["7"], [None]) for prompt in "ab"]
-    assert prompts_of(generate.generate_eval_samples(max_len=MAX_LEN)) == "a"
-    assert drawn(generate) == ["a", "b"]
-
-
 def test_responses_of_different_prompts_are_never_taken_for_a_group() -> None:
     mixed = {"a": said("a", RIGHT)[:3] + said("b", RIGHT)[:1]}
     with pytest.raises(GroupBroken, match=r"0 to 3 .* 4 responses"):

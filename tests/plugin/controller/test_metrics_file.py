@@ -34,11 +34,6 @@ def test_a_resumed_run_takes_out_the_steps_that_it_does_again(tmp_path: Path) ->
     assert steps(file.path) == [1, 2, 3, 4]
 
 
-def test_a_file_that_is_not_there_yet_needs_no_preparation(tmp_path: Path) -> None:
-    StepsFile(tmp_path / "new" / "metrics.jsonl").begin(3)
-    assert list((tmp_path / "new").iterdir()) == []
-
-
 def test_of_a_large_file_no_more_than_a_line_is_in_memory(tmp_path: Path) -> None:
     path = tmp_path / "rollouts.jsonl"
     long = ["x" * 1000] * 500

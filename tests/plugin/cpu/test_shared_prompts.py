@@ -71,9 +71,3 @@ def rows(prompts: list[list[int]], response: int) -> tuple[torch.Tensor, torch.T
 def test_a_row_holds_a_prompt_and_its_responses_where_that_is_less(prompts, response, columns):
     found = layout(*rows(prompts, response))
     assert (found and tuple(found.tokens.shape)) == columns
-
-
-def test_a_response_without_tokens_of_its_own_is_left_to_ordinary_rows():
-    sequences, actions, attention = rows([[1] * 30] * 4, 5)
-    actions[2] = 0
-    assert layout(sequences, actions, attention) is None

@@ -192,14 +192,6 @@ def test_rows_that_are_not_understood_are_refused_in_one_sentence(
     assert_refusal(capsys.readouterr().err, str(path), named)
 
 
-@pytest.mark.parametrize("source", ["nowhere.jsonl", "./nowhere", "/nowhere/rows.csv", "just-a-name"])
-def test_a_source_that_is_neither_file_nor_hub_id_is_refused_without_asking_the_network(
-    tmp_path: Path, source: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert prepare("other", source, tmp_path) == 2
-    assert_refusal(capsys.readouterr().err, f"--from {source}", "OWNER/NAME")
-
-
 @pytest.fixture
 def two_configurations(tmp_path: Path) -> Path:
     """A data set as the hub has GSM8K: two configurations, each with two splits."""

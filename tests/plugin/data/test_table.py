@@ -256,14 +256,6 @@ def test_a_file_that_is_damaged_or_of_another_kind_is_one_sentence(
     assert_refusal(str(refused.value), str(tmp_path / name), said)
 
 
-def test_a_split_that_is_not_there_is_named_with_those_that_are(tmp_path: Path) -> None:
-    source = folder_of_csv(tmp_path, [{"input": "?", "label": "1"}])
-    (row,) = rows(source, "input", "label", split="test")
-    assert row.prompt == "held out"
-    with pytest.raises(DataUnusable, match="train, test, and no dev"):
-        list(rows(source, "input", "label", split="dev"))
-
-
 @pytest.mark.parametrize("name", ["my dir é [x]/tr ain.jsonl", "me@corp/train.jsonl", "a,b/train.jsonl"])
 def test_a_file_that_is_there_is_taken_as_it_is(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
@@ -272,17 +264,3 @@ def test_a_file_that_is_there_is_taken_as_it_is(name: str, tmp_path: Path) -> No
     assert names_of(str(path)) == [str(path)]
     assert is_local(str(path))
     assert [row.label for row in rows(str(path), "input", "label")] == ["1"]
-
-
-def test_a_tilde_is_the_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    lines(tmp_path, [{"input": "?", "label": "1"}])
-    assert [row.label for row in rows("~/rows.jsonl", "input", "label")] == ["1"]
-
-
-def test_a_home_that_cannot_be_written_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", "/proc/nohome/datasets")
-    source = folder_of_csv(tmp_path, [{"input": "?", "label": "1"}])
-    with pytest.raises(DataUnusable) as refused:
-        list(rows(source, "input", "label"))
-    assert_refusal(str(refused.value), source, "HF_HOME")

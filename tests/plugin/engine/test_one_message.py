@@ -1,11 +1,9 @@
 """One message a request: the tokens, log-probabilities and entropies that vLLM's own engine gives, and none lost."""
 
-import copy
 import itertools
 import json
 import logging
 import os
-import pickle
 import subprocess
 from collections import defaultdict
 from pathlib import Path
@@ -209,12 +207,6 @@ def test_an_engine_that_fails_ends_its_requests_at_once(engine: dict[str, Any]) 
 def test_tokens_are_kept_of_requests_that_nobody_needs_before_their_end(asked: dict[str, Any], kept: bool) -> None:
     params = vllm.SamplingParams(**{"output_kind": RequestOutputKind.FINAL_ONLY} | asked)
     assert wants_final_output_alone(SimpleNamespace(sampling_params=params, resumable=False)) is kept
-
-
-def test_requests_without_sampling_or_that_go_on_are_not_kept() -> None:
-    params = vllm.SamplingParams(output_kind=RequestOutputKind.FINAL_ONLY)
-    assert not wants_final_output_alone(SimpleNamespace(sampling_params=params, resumable=True))
-    assert not wants_final_output_alone(SimpleNamespace(sampling_params=None, resumable=False))
 
 
 # ---- which scheduler
@@ -454,12 +446,6 @@ def test_rows_may_follow_those_that_came_at_once(both: Any) -> None:
     assert [getattr(ours.logprobs, name) for name in FIELDS] == [getattr(plain.logprobs, name) for name in FIELDS]
     assert len(ours.logprobs) == 71
     assert ours.logprobs[-2:] == plain.logprobs[-2:]
-
-
-def test_a_copy_is_as_good(both: Any) -> None:
-    _, ours = both(lists(40, 1), 1)
-    for made in (copy.deepcopy(ours.logprobs), pickle.loads(pickle.dumps(ours.logprobs))):
-        assert list(made) == list(ours.logprobs)
 
 
 def test_no_lists_are_made_to_read_entropies(both: Any) -> None:

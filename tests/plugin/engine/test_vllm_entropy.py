@@ -18,11 +18,8 @@ from vllm.logprobs import FlatLogprobs
 from openrlhf_gtpo.engine.one_message.front_end import ArrayLogprobs
 from openrlhf_gtpo.vllm_entropy import (
     EntropyMissing,
-    check_hook,
-    engine_kwargs,
     entropies,
     logprobs,
-    sampling_kwargs,
 )
 
 from ... import preloaded
@@ -316,20 +313,6 @@ def test_logits_that_are_no_numbers_are_called_so_and_not_a_missing_hook(form: A
     with pytest.raises(EntropyMissing, match=r"^Token 2 of 2 .* NaN") as told:
         entropies(SimpleNamespace(token_ids=[7, 0], logprobs=given))
     assert "engine_kwargs" not in str(told.value)
-
-
-def test_a_response_without_tokens_has_no_entropies() -> None:
-    for given in (FlatLogprobs(), []):
-        completion = SimpleNamespace(token_ids=[], logprobs=given)
-        assert entropies(completion) == logprobs(completion) == []
-
-
-def test_the_settings_are_those_that_the_documentation_names() -> None:
-    assert engine_kwargs()["worker_extension_cls"] == "openrlhf_gtpo.vllm_worker.EntropyWorkerExtension"
-    assert engine_kwargs()["logprobs_mode"] == "processed_logprobs"
-    assert sampling_kwargs() == {"logprobs": 1, "flat_logprobs": True}
-    assert engine_kwargs()["max_logprobs"] == 1
-    check_hook([{"hooked": True, "sampler": None, "vllm": "0.29.0"}])
 
 
 def answer(program: str, folder: Path, **environment: str) -> dict[str, float]:

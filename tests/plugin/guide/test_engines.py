@@ -1,9 +1,7 @@
 """The guide's engines start beside the policy's, by OpenRLHF's own function: nothing is started here."""
 
 import inspect
-import json
 from collections.abc import Callable
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,13 +9,12 @@ import openrlhf.trainer.ray.vllm_engine as vllm_engine
 import pytest
 import ray
 
-from openrlhf_gtpo.errors import EntropyMissing, UserError
+from openrlhf_gtpo.errors import EntropyMissing
 from openrlhf_gtpo.guide import engines
 from openrlhf_gtpo.guide.engines import with_guide_engines
 from openrlhf_gtpo.guide.groups import Guide
 from openrlhf_gtpo.rollout.actor import ConfiguredRolloutActor, RolloutSettings
 
-from ...refusals import assert_refusal
 from .tables import Reference, guided, without_ray
 
 SIGNATURE = inspect.signature(vllm_engine.create_vllm_engines)
@@ -94,12 +91,6 @@ def test_without_a_guide_nothing_changes(started: list[Any]) -> None:
     assert [options for options, _ in started] == [{"num_gpus": 1}] * 2
 
 
-def test_the_guides_engines_are_as_wide_as_the_policys_unless_told_otherwise(started: list[Any]) -> None:
-    create = Calls()
-    with_guide_engines(create, SimpleNamespace(model="org/guide", engines=1, tensor_parallel_size=None))(*POSITIONAL)
-    assert [seen["tensor_parallel_size"] for seen in create.seen] == [1, 1]
-
-
 def test_a_guide_that_cannot_start_leaves_the_policys_class_in_place(started: list[Any]) -> None:
     mine = vllm_engine.RolloutRayActor
 
@@ -153,31 +144,3 @@ def test_the_controller_finds_them_by_their_names_and_asks_each_for_its_hook(
 def test_an_engine_without_the_entropy_hook_is_no_guide(connect: Any, saved: Callable[..., str]) -> None:
     with pytest.raises(EntropyMissing, match="AnotherSampler"):
         connect(saved("guide"), "AnotherSampler")
-
-
-def test_a_guide_of_another_vocabulary_is_refused_by_both_models_names(
-    connect: Any, saved: Callable[..., str]
-) -> None:
-    guide = saved("guide", "hmm")
-    with pytest.raises(UserError) as refused:
-        connect(guide)
-    assert_refusal(str(refused.value), "--guide.model", guide, "org/policy", "vocabulary")
-
-
-def test_a_guide_that_ends_its_responses_otherwise_is_refused(connect: Any, saved: Callable[..., str]) -> None:
-    guide = saved("guide")
-    config = Path(guide) / "tokenizer_config.json"
-    settings = json.loads(config.read_text())
-    config.write_text(json.dumps({**settings, "eos_token": "<user>"}))
-    with pytest.raises(UserError) as refused:
-        connect(guide)
-    assert_refusal(str(refused.value), "--guide.model", guide, "org/policy", "'<user>'", repr(settings["eos_token"]))
-
-
-def test_the_tokenizer_of_a_vision_models_processor_is_compared(
-    connect: Any, tokenizer: Any, saved: Callable[..., str]
-) -> None:
-    processor = SimpleNamespace(tokenizer=tokenizer)
-    guide, _ = connect(saved("guide"))
-    guide.connect(SimpleNamespace(value=processor))
-    assert guide.tokenizer.value is processor, "the engines get the whole of it"

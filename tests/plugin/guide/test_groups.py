@@ -14,7 +14,6 @@ from openrlhf.trainer.ppo_utils.experience import (
 )
 from openrlhf.trainer.ppo_utils.replay_buffer import NaiveReplayBuffer
 
-from openrlhf_gtpo.controller.generator import RewardsFailed
 from openrlhf_gtpo.guide.groups import Guide
 
 from ..controller.test_experience import maker
@@ -96,21 +95,6 @@ def test_groups_that_are_all_wrong_form_a_second_batch(filters: bool) -> None:
 
 
 @pytest.mark.parametrize("filters", [True, False])
-def test_both_words_mix_the_first_batch_and_rescue_a_second(filters: bool) -> None:
-    args = guided(guide__when=["all", "zero_reward"], algo__dynamic_filtering_enable=filters)
-    groups = [said("a", MIXED), said("b", WRONG), said("c", MIXED)]
-    samples, _ = joined(args, groups, guide_says(a=[1.0], b=[1.0], c=[0.0]))
-    by_prompt = [(sample.prompts[0], *marks(sample)[:2]) for sample in samples]
-    assert by_prompt == [("a", 0, 0)] * (G + 1) + [("c", 1, 0)] * (G + 1) + [("b", 2, 1)] * (G + 1)
-
-
-def test_minus_one_is_wrong_too() -> None:
-    args = guided(guide__when=["zero_reward"])
-    samples, _ = joined(args, [said("a", [-1.0] * G)], guide_says(a=[1.0]))
-    assert [marks(sample)[1] for sample in samples] == [1] * (G + 1)
-
-
-@pytest.mark.parametrize("filters", [True, False])
 def test_a_group_that_the_guide_cannot_solve_is_dropped_and_counted(filters: bool) -> None:
     args = guided(guide__when=["zero_reward"], algo__dynamic_filtering_enable=filters)
     samples, guide = joined(args, [said("a", MIXED), said("b", WRONG)], guide_says(b=[0.0, 0.0]))
@@ -129,44 +113,12 @@ def test_a_group_goes_without_a_guide_whose_reward_failed_and_is_counted() -> No
     assert (told["guide/failed_groups"], told["guide/unsolved_groups"], told["guide/responses"]) == (2, 0, 0)
 
 
-def test_a_failed_reward_of_the_guide_stops_the_run_where_any_failure_does() -> None:
-    with pytest.raises(RewardsFailed, match="on_failure is stop"):
-        joined(guided(reward__on_failure="stop"), [said("a", MIXED)], guide_says(a=[None]))
-
-
 def test_a_group_of_the_policy_that_lost_a_reward_is_not_asked_for() -> None:
     args = guided(guide__when=["all", "zero_reward"])
     generate = generator(args, [Engine(guide_says(a=[1.0], b=[1.0]))])
     for one in said("a", [0.0, None, 0.0, 0.0]) + said("b", MIXED):
         generate._process_response_into_experience(one, max_len=MAX_LEN)
     assert asked(generate.guide) == ["b"]
-
-
-def test_an_evaluation_asks_no_guide() -> None:
-    generate = generator(guided(), [Engine({})], [Engine({"a": said("a", MIXED)})])
-    generate.eval_dataloader = [(None, ["a"], ["7"], [None])]
-    assert len(generate.generate_eval_samples(max_len=MAX_LEN)) == G
-    assert asked(generate.guide) == []
-
-
-def test_groups_that_wait_for_a_later_step_keep_their_answers_until_then() -> None:
-    args = guided(guide__when=["all", "zero_reward"])
-    generate = generator(args, [Engine(guide_says(a=[1.0], b=[1.0], c=[1.0]))])
-
-    def experience_of(one: dict[str, Any]) -> Experience:
-        return generate._experience_of(one, max_len=MAX_LEN)
-
-    own = [
-        generate._process_response_into_experience(one, max_len=MAX_LEN)
-        for one in said("a", MIXED) + said("b", WRONG) + said("c", MIXED)
-    ]
-    now = generate.guide.after_generation(own[:G], own[G:], experience_of)
-    assert {sample.prompts[0] for sample in now} == {"a"}
-    assert generate.guide.tally.asked_groups == 1
-    later = generate.guide.after_generation(own[G:], [], experience_of)
-    assert [(sample.prompts[0], marks(sample)[1]) for sample in later] == [("c", 0)] * (G + 1) + [("b", 1)] * (G + 1)
-    assert asked(generate.guide) == ["a", "b", "c"], "nobody is asked twice"
-    assert generate.guide.after_generation([], [], experience_of) == [], "nothing is left over"
 
 
 # ── how the guide is asked ──
@@ -239,16 +191,6 @@ def test_where_engines_sleep_the_guides_are_woken_after_the_policys_answers_and_
     assert [sample.prompts[0] for sample in samples] == ["a"] * 5 + ["c"] * 5 + ["b"] * 5
 
 
-def test_engines_that_nobody_asks_sleep_on() -> None:
-    args = guided(guide__when=["zero_reward"], vllm__enable_sleep=True)
-    engine = Engine({}, "guide")
-    policy = Engine({"a": said("a", MIXED), "b": said("b", MIXED)})
-    generate = generator(args, [engine], [policy], ["a", "b"])
-    samples, *_ = generate.generate_samples(max_len=MAX_LEN)
-    assert len(samples) == 2 * G
-    assert engine.log == []
-
-
 def test_where_nobody_sleeps_the_guide_is_asked_while_the_policy_still_answers() -> None:
     log: list[tuple[str, str]] = []
     policy = Engine({prompt: said(prompt, MIXED) for prompt in "ab"}, log=log)
@@ -296,38 +238,6 @@ def test_what_openrlhfs_dynamic_filtering_throws_away_comes_back_as_a_second_bat
     assert generate.metrics()["guide/zero_reward_groups"] == 0, "the tally is of one step"
 
 
-def test_a_second_batch_alone_is_trained_on() -> None:
-    """The data set ends with prompts that are all too hard: nothing is left for a later step to pick up."""
-    policy = Engine({prompt: said(prompt, WRONG) for prompt in "ab"})
-    args = guided(guide__when=["zero_reward"], **FILTERED)
-    generate = generator(args, [Engine(guide_says(a=[1.0], b=[0.0]))], [policy], ["a", "b"])
-    samples, _, _, exhausted = generate.generate_samples(max_len=MAX_LEN)
-    assert exhausted
-    assert [(sample.prompts[0], marks(sample)[1]) for sample in samples] == [("a", 1)] * (G + 1)
-
-
-def test_a_step_whose_groups_all_go_is_empty_and_no_step() -> None:
-    policy = Engine({prompt: said(prompt, WRONG) for prompt in "abc"})
-    generate = generator(
-        guided(guide__when=["zero_reward"]), [Engine(guide_says(a=[0.0], b=[0.0], c=[0.0]))], [policy], list("abc")
-    )
-    samples, _, consumed, exhausted = generate.generate_samples(max_len=MAX_LEN)
-    assert (samples, consumed, exhausted, generate.steps) == ([], 2, False, 0)
-
-
-def test_a_log_that_the_guides_responses_lack_is_left_out_of_all() -> None:
-    group = said("a", MIXED)
-    for one in group:
-        one["extra_logs"] = {"format": 1.0}
-    policy = Engine({"a": group})
-    args = guided(rollout__batch_size=1)
-    generate = generator(args, [Engine(guide_says(a=[1.0]))], [policy], ["a"])
-    samples, *_ = generate.generate_samples(max_len=MAX_LEN)
-    assert all("format" not in sample.info for sample in samples)
-    assert all("guide/share" in sample.info for sample in samples)
-    Experience.concat_experiences(samples, 0)
-
-
 # ── fillers ──
 
 
@@ -346,29 +256,6 @@ def test_fillers_complete_updates_on_every_rank(batch: int, micro: int, gpus: in
     assert {marks(filler) for filler in fillers} <= {(2, 0, 1, 0)}, "of no group and of nobody"
     assert len(samples) % batch == 0
     assert len(samples) // micro % (gpus // ring) == 0 == len(samples) % micro
-
-
-def test_a_filler_is_a_prompt_and_one_token() -> None:
-    groups = [with_log_probs(said(prompt, MIXED)) for prompt in "ab"]
-    empty = groups[0][1]  # a response without a token, the shortest of all
-    for key in ("entropy", "logprob", "rollout_log_probs", "observation_tokens"):
-        empty[key] = empty[key][: empty["action_ranges"][0][0]]
-    empty["action_ranges"] = []
-    answers = {prompt: with_log_probs(said(prompt, [1.0], "guide")) for prompt in "ab"}
-    samples, _ = joined(guided(train__batch_size=8), groups, answers)
-    fillers = samples[10:]
-    assert len(fillers) == 6
-    for filler in fillers:
-        assert filler.action_mask.sum() == 1, "the objective's factor counts one"
-        assert filler.action_mask[0, -1] == 1
-        columns = filler.action_mask.shape[1]
-        assert filler.sequences.shape == filler.attention_mask.shape == (1, columns + 1)
-        assert filler.total_length.item() == columns + 1
-        assert filler.response_length.item() == 1
-        assert filler.rollout_log_probs.shape == filler.info["entropy"].shape == (1, columns)
-    whole = next(sample for sample in samples if sample.labels == fillers[0].labels)
-    assert torch.equal(whole.sequences[:, : fillers[0].sequences.shape[1]], fillers[0].sequences)
-    assert whole.action_mask.sum() > 1, "the response itself is as it was"
 
 
 def test_a_mixture_goes_through_openrlhfs_batches_and_replay_buffer(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,11 +2,9 @@
 
 What stands between is real: OpenRLHF's Experience, its splitting and length penalties, its PolicyLoss."""
 
-import json
 import random
 from collections.abc import Sequence
 from math import exp, fsum, log
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -182,19 +180,6 @@ def test_a_mean_over_responses_of_token_means_is_the_objectives_too() -> None:
     assert -found.loss(loss_of("group_norm", token_level_loss=False)) == pytest.approx(expected, abs=2e-6)
 
 
-def test_gspos_ratio_of_a_response_is_taken_against_whom_it_is_from() -> None:
-    args = guided(estimator="group_norm", guide__when=BOTH, guide__weight=2.0, train__batch_size=8)
-    args.actor.policy_loss_type = "gspo"
-    found = Batch(args, *both_batches())
-    rows = []
-    for row in found.rows("response"):
-        old = row["guide" if row["is_guide"] else "old"]
-        geometric = fsum(new - before for new, before in zip(row["policy"], old, strict=True)) / len(old)
-        rows.append(row | {"policy": [geometric], "old": [0.0], "guide": [0.0], "mask": [1]})
-    expected = naive_objective(rows, 2.0, "response", LOW, HIGH)
-    assert -found.loss(loss_of("group_norm", policy_loss_type="gspo")) == pytest.approx(expected, abs=2e-6)
-
-
 def test_the_importance_correction_leaves_the_guides_tokens_alone() -> None:
     groups, guide = both_batches()
     for one in (one for group in (*groups, *guide.values()) for one in group):
@@ -303,14 +288,6 @@ def test_statistics_are_of_the_policys_own_responses_in_the_first_batch() -> Non
     assert sum(len(experience.truncated) for experience in policy) == 4
 
 
-def test_where_there_is_no_first_batch_statistics_are_of_the_second() -> None:
-    guide = {"b": said("b", [1.0], "guide")}
-    found = Batch(guided(guide__when=["zero_reward"]), [said("b", [0.0] * 4)], guide)
-    assert found.maker.metrics["groups/all_wrong_share"] == 1
-    policy = found.maker.counted(found.experiences)
-    assert torch.cat([experience.info["reward"] for experience in policy]).tolist() == [0] * 4
-
-
 def test_what_is_told_of_the_guide_is_of_its_tokens_in_both_batches() -> None:
     def one(prompt: str, who: str, score: float, old: list[float], logprob: list[float]) -> dict[str, Any]:
         made = response(prompt, 2, [0.5] * len(old), score)
@@ -395,25 +372,3 @@ def test_openrlhfs_length_penalties_reach_the_guides_responses() -> None:
         assert experience.advantages[experience.action_mask.bool()].tolist() == pytest.approx(
             [value] * int(experience.action_mask.sum()), abs=1e-5
         )
-
-
-def test_saved_rollouts_say_whose_they_are_and_hold_no_fillers(tmp_path: Path) -> None:
-    groups, guide = both_batches()
-    args = guided(
-        guide__when=BOTH,
-        train__batch_size=8,
-        shaping__save_rollouts=99,
-        logger__metrics_path=str(tmp_path / "metrics.jsonl"),
-    )
-    found = Batch(args, groups, guide)
-    lines = [json.loads(line) for line in (tmp_path / "rollouts.jsonl").read_text().splitlines()]
-    assert [line["label"] for line in lines] == [sample.labels[0] for sample in found.real]
-    assert [line["guide"] for line in lines] == ([False] * 4 + [True] * 2) * 5
-    for line in lines:
-        one = found.responses[line["label"]]
-        assert line["entropy"] == pytest.approx(tokens(one, "entropy"), abs=1e-6)
-        assert line["correct"] is (one["scores"] == 1)
-        assert len(line["advantage"]) == len(line["tokens"]) == len(line["entropy"])
-    # They are the advantages over the union, before the factors of the batches.
-    for line, expected in zip(lines, found.naive_advantages(), strict=True):
-        assert line["advantage"] == pytest.approx(expected, abs=1e-5)

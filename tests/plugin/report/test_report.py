@@ -67,21 +67,11 @@ def test_what_is_no_run_is_refused(
     assert_refusal(capsys.readouterr().err, str(tmp_path / "a"), path.name, *named)
 
 
-def test_a_page_that_cannot_be_written_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["report", str(run(tmp_path / "a")), "--out", "/proc/no/page.html"]) == 2
-    assert_refusal(capsys.readouterr().err, "/proc/no")
-
-
 def test_a_run_that_is_still_writing_its_last_line_can_be_shown(tmp_path: Path) -> None:
     folder = run(tmp_path / "a")
     with (folder / "metrics.jsonl").open("a") as file:
         file.write('{"step": 4, "rollou')
     assert main(["report", str(folder)]) == 0
-
-
-def test_a_quickstarts_folder_is_a_run_too(tmp_path: Path) -> None:
-    run(tmp_path / "demo" / "model")
-    assert "<h1>demo</h1>" in report(tmp_path / "demo")
 
 
 def test_evaluations_before_and_after_stand_side_by_side_with_their_intervals(tmp_path: Path) -> None:

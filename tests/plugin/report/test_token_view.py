@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pytest
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -85,33 +84,6 @@ def test_an_advantage_is_coloured_by_its_difference_from_the_mean_of_its_class(
     assert said[1].startswith("wrong: mean −1.000; difference −0.300")
 
 
-def test_a_class_whose_tokens_are_the_same_but_for_rounding_has_no_colour(
-    driver: webdriver.Chrome, tmp_path: Path
-) -> None:
-    shown(driver, tmp_path / "a", [response(True, list("abc"), shaped_reward=[1.1, 1.1000001, 1.0999999])])
-    choose(driver, "shaped_reward")
-    assert len(set(map(rgb, tokens(driver)))) == 1
-    assert driver.find_element(By.ID, "scale").text.startswith("correct: mean 1.100, ")
-
-
-def test_rounding_is_not_shown_as_a_difference(driver: webdriver.Chrome, tmp_path: Path) -> None:
-    shown(driver, tmp_path / "a", [response(True, list("abcd"), advantage=[1.0, 1.0000002, 1.5, 0.5])])
-    choose(driver, "advantage")
-    colours = list(map(rgb, tokens(driver)))
-    assert colours[0] == colours[1] != colours[2]
-    driver.execute_script("arguments[0].focus()", tokens(driver)[1])
-    assert rows(driver, "#detail")[2] == ["advantage", "1.000", "1.000", "0"]
-
-
-def test_an_estimator_without_shaped_rewards_says_so(driver: webdriver.Chrome, tmp_path: Path) -> None:
-    shown(driver, tmp_path / "a", [response(True, ["a"], shaped_reward=None)])
-    choose(driver, "shaped_reward")
-    assert "none" in driver.find_element(By.ID, "scale").text
-    driver.execute_script("arguments[0].focus()", tokens(driver)[0])
-    assert rows(driver, "#detail")[1] == ["shaped reward", "none", "none", "none"]
-    assert driver.get_log("browser") == []
-
-
 def test_groups_are_reached_by_button_key_and_list_and_details_go(driver: webdriver.Chrome, tmp_path: Path) -> None:
     shown(driver, tmp_path / "a", ROLLOUTS + OTHER)
     previous, following = (driver.find_element(By.ID, name) for name in ("previous", "next"))
@@ -158,32 +130,3 @@ def test_entropy_is_coloured_from_nothing_to_the_highest(driver: webdriver.Chrom
     colours = list(map(rgb, tokens(driver)))
     assert colours[0] == colours[5] == colours[6], "no entropy, whatever the class"
     assert len(set(colours)) == 5, "0, 0.5, 1, 1.5 and 2 nats"
-
-
-def test_a_run_without_rollouts_has_no_token_view(driver: webdriver.Chrome, tmp_path: Path) -> None:
-    assert main(["report", str(run(tmp_path / "a"))]) == 0
-    driver.get((tmp_path / "a" / "report.html").as_uri())
-    assert not driver.find_element(By.ID, "tokens").is_displayed()
-    assert driver.get_log("browser") == []
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_on_a_colour_can_be_read(driver: webdriver.Chrome, tmp_path: Path, scheme: str) -> None:
-    """At least 4.5 to 1, as WCAG asks of text."""
-    rollouts = [response(True, list("abc"), advantage=[0.0, 1.0, -1.0])]
-    media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
-    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
-    try:
-        shown(driver, tmp_path / "a", rollouts)
-        choose(driver, "advantage")
-        ink = tuple(int(part) / 255 for part in re.findall(r"\d+", tokens(driver)[0].value_of_css_property("color")))
-        for token in tokens(driver):
-            one, other = sorted((luminance(rgb(token)), luminance(ink[:3])))
-            assert (other + 0.05) / (one + 0.05) >= 4.5
-    finally:
-        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
-
-
-def luminance(colour: tuple[float, ...]) -> float:
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in colour]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

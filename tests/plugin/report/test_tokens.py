@@ -76,27 +76,3 @@ def test_a_class_has_the_mean_over_its_tokens_and_the_farthest_from_it() -> None
     assert (wrong["advantage"]["mean"], wrong["advantage"]["reach"]) == (-2, 1)
     assert (correct["shaped_reward"]["mean"], correct["shaped_reward"]["reach"]) == (1, 0)
     assert group["classes"]["ungraded"] is None
-
-
-def test_a_class_has_the_standard_deviation_of_its_tokens() -> None:
-    # 1, 1, 3 and 3 around 2.
-    group = view([response(True, list("abcd"), advantage=[1.0, 1.0, 3.0, 3.0])])
-    assert group["classes"]["correct"]["advantage"]["spread"] == pytest.approx(1)
-    group = view([response(True, list("abc"), advantage=[1.1, 1.1000001, 1.0999999])])
-    assert group["classes"]["correct"]["advantage"]["spread"] == 0, "rounding"
-
-
-def test_rounding_is_no_difference() -> None:
-    """rollouts.jsonl has seven digits of a float32."""
-    values = [1.1, 1.1000001, 1.0999999]
-    group = view([response(True, list("abc"), shaped_reward=values)])
-    assert group["classes"]["correct"]["shaped_reward"]["reach"] == 0
-    group = view([response(True, list("abc"), shaped_reward=[1.1, 1.101, 1.1])])
-    assert group["classes"]["correct"]["shaped_reward"]["reach"] == pytest.approx(0.001 * 2 / 3)
-
-
-def test_an_estimator_without_shaped_rewards_and_an_ungraded_response_have_their_places() -> None:
-    group = view([response(None, ["a", "b"], shaped_reward=None)])
-    assert group["classes"]["ungraded"]["shaped_reward"] is None
-    entropy = group["classes"]["ungraded"]["entropy"]
-    assert (entropy["mean"], entropy["reach"]) == (0.25, 0.25)

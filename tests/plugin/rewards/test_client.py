@@ -89,11 +89,6 @@ async def test_a_certificate_that_is_not_trusted_names_the_flag_in_training_and_
         assert_refusal(found.sentence, "certificate", "--reward.ca_file")
 
 
-@pytest.mark.parametrize(("choice", "deadline"), [("retry", 2.0), ("stop", 2.0), ("drop_group", 0.0)])
-def test_drop_group_means_a_single_attempt(choice: str, deadline: float) -> None:
-    assert made(**{"reward.on_failure": choice}).deadline == deadline
-
-
 def test_whoever_gives_rewards_otherwise_needs_no_client() -> None:
     for other in ({"reward.remote_url": "rewards.py"}, {"train.agent_func_path": "agent.py"}):
         assert client_settings(FLAGS | other) is None

@@ -14,7 +14,7 @@ import httpx
 import psutil
 import pytest
 
-from math_reward.client import AsyncClient, Cause, Client, ClientError, Item
+from math_reward.client import AsyncClient, Client, ClientError, Item
 from openrlhf_gtpo.errors import UserError
 from openrlhf_gtpo.rewards import embedded as embedded_reward
 from openrlhf_gtpo.rewards.embedded import EmbeddedService, start_embedded_service
@@ -85,22 +85,11 @@ async def test_it_says_that_it_takes_a_groups_prompt_once_and_judges_by_it_all_t
         assert client._endpoints[0].shares_prompts
 
 
-def test_nobody_grades_without_its_token(service: EmbeddedService):
-    with Client(service.url, token="a-guess") as client, pytest.raises(ClientError) as refused:
-        client.grade("42", "42")
-    assert refused.value.cause is Cause.TOKEN
-
-
 def test_it_listens_on_loopback_whatever_the_environment_says(service: EmbeddedService):
     assert service.url.startswith("http://127.0.0.1:")
     assert service.url.endswith("/v1/grade")
     addresses = {c.laddr.ip for c in process_of(service).net_connections() if c.status == psutil.CONN_LISTEN}
     assert addresses == {"127.0.0.1"}
-
-
-def test_a_ctrl_c_in_the_terminal_does_not_reach_it(service: EmbeddedService):
-    pid = process_of(service).pid
-    assert os.getsid(pid) == os.getpgid(pid) == pid
 
 
 def test_its_token_is_neither_on_its_command_line_nor_in_its_log(service: EmbeddedService, log_path: Path):

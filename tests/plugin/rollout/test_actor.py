@@ -158,12 +158,6 @@ async def test_a_response_is_decoded_once_as_its_service_reads_it(path: str, dec
         assert server.posts[0].texts == [{4: "so 2", 9: "1+1?so 2<eos>"}[decoded[0]]]
 
 
-async def test_a_number_as_reference_is_sent_as_text(graded: Any) -> None:
-    client, seen = graded
-    await roll(RewardingExecutor(SingleTurnAgentExecutor(None), client, False), Engine("2"), label=2)
-    assert seen[0].items[0]["reference"] == "2"
-
-
 async def test_a_failed_reward_is_told_and_is_neither_zero_nor_silent(graded: Any) -> None:
     client, _ = graded
     response = await roll(RewardingExecutor(SingleTurnAgentExecutor(None), client, False), Engine("2"), label="")
@@ -349,11 +343,6 @@ def test_only_the_end_of_a_completion_loses_its_end_tokens() -> None:
     response = {"observation_tokens": [ord("q"), ord("a"), 1, ord("b"), 1, 0], "action_ranges": [(1, 6)]}
     assert Tokenizer().decode(completion_tokens(response, Tokenizer())) == "a<eos>b"
     assert completion_tokens({"observation_tokens": [ord("q")], "action_ranges": []}, Tokenizer()) == []
-
-
-@pytest.mark.parametrize("value", [1, 1.0, [1.0], [[1]], torch.tensor(1.0), torch.tensor([1.0])])
-def test_one_number_is_one_number_however_it_is_wrapped(value: Any) -> None:
-    assert number(value, "it") == 1.0
 
 
 @pytest.mark.parametrize("value", [None, math.nan, math.inf, True, "1", [], [1, 2]])
