@@ -32,13 +32,13 @@ def test_the_quickstarts_command_for_a_cpu_trains(folder: Path) -> None:
     assert len((folder / "runs" / "first" / "metrics.jsonl").read_text().splitlines()) == 3
 
 
-def test_the_readmes_program_prints_the_entropies_of_a_response(folder: Path) -> None:
-    said = run(block("README.md", "import vllm"), folder)
+def test_the_pages_program_prints_the_entropies_of_a_response(folder: Path) -> None:
+    said = run(block("docs/entropies.md", "import vllm"), folder)
     assert re.search(r"^\[\d[\d., e-]*\]$", said, re.M), said[-4000:]
 
 
 def test_the_example_draws_the_entropies_and_verdicts_of_a_group(folder: Path) -> None:
-    with beside_a_service(block("docs/evaluate.md", "docs/examples/group_entropies.py")) as text:
+    with beside_a_service(block("docs/entropies.md", "docs/examples/group_entropies.py")) as text:
         said = run(text, folder)
     rows = re.findall(r"^(correct|wrong|no_answer) +(\S+) +(\d+) +([\d.]+) +([\d.]+)$", said, re.M)
     assert len(rows) == 8, said[-4000:]

@@ -128,7 +128,7 @@ def test_a_running_server_is_checked_with_one_request(url: str) -> None:
 def test_the_documentations_lines_print_what_a_running_server_sampled(
     url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = block("docs/evaluate.md", "check_server(url :=")
+    text = block("docs/entropies.md", "check_server(url :=")
     text = text.replace("http://localhost:8001", url).replace("Qwen/Qwen2.5-0.5B-Instruct", "m")
     exec(text, {})
     printed = capsys.readouterr().out.splitlines()
