@@ -53,6 +53,7 @@ def test_a_commit_or_a_configuration_that_is_not_there_is_one_sentence(
     assert_refusal(done.stderr, *named)
 
 
+@pytest.mark.nightly
 @pytest.mark.engine
 def test_a_changed_constant_is_found_and_a_renamed_function_passes(repository: Path, policy: Path) -> None:
     # The fixture has trained the policy: the copy takes it from the same cache.

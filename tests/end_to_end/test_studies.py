@@ -290,6 +290,7 @@ def small_study(policy: Path, out: Path) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.nightly
 @pytest.mark.engine
 def test_a_small_study_that_is_interrupted_goes_on_and_ends_in_a_table(policy: Path, tmp_path: Path) -> None:
     out = tmp_path / "compare"

@@ -15,6 +15,7 @@ import pytest
 
 from .. import preloaded
 
+pytestmark = pytest.mark.nightly
 FOLDER = Path(__file__).parent
 
 

@@ -67,6 +67,7 @@ def test_a_run_here_proves_entropies_training_and_a_resumed_run(said: Said) -> N
     assert {"entropies", "training", "resume"} <= {name for name, state in states.items() if state == "ok"}
 
 
+@pytest.mark.nightly
 @pytest.mark.engine
 def test_a_run_here_says_what_was_wrong(said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
     """Here: responses that are all of the same length earn the same reward, so there is no gradient."""

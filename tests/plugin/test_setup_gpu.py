@@ -17,6 +17,7 @@ UNREACHABLE = re.compile(
 )
 
 
+@pytest.mark.nightly
 def test_the_lock_file_is_what_the_requirements_resolve_to(tmp_path: Path) -> None:
     for kind in ("cpu", "gpu"):
         (tmp_path / f"requirements-{kind}.txt").write_text((ROOT / "launch" / f"requirements-{kind}.txt").read_text())

@@ -5,6 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.nightly
 TOP = Path(__file__).parents[2]
 QUICK = {
     "16 MB of empty items": "HTTP 413",

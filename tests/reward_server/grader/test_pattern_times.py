@@ -25,6 +25,7 @@ from math_reward.grader.extraction.boxes import MAX_GAP
 from math_reward.grader.extraction.statement import TAIL_CHARACTERS
 from math_reward.grader.notation.parse import MAX_CHARACTERS
 
+pytestmark = pytest.mark.nightly
 CHARACTERS = 1_000
 """And twice, and four times as many. A quadratic pattern takes a hundred times as long as it should for the last."""
 
