@@ -188,6 +188,8 @@ class Tests:
                     os.waitpid(pid, 0)
                     killer = json.loads(said) if said else "a hang or a crash"
                     self.results.append((mutant, killer))
+                    with (self.folder / "results.jsonl").open("a") as file:  # one that is stopped leaves these
+                        file.write(json.dumps({"mutant": str(mutant), "killed by": killer}) + "\n")
                     bar.update()
         return True
 
@@ -297,6 +299,7 @@ def main() -> int:
     mutants = random.Random(arguments.seed).sample(found, min(arguments.mutants, len(found)))
     folder = ROOT / "runs" / "mutants"
     folder.mkdir(parents=True, exist_ok=True)
+    (folder / "results.jsonl").unlink(missing_ok=True)
     print(f"{len(mutants)} of {len(found):,} places")
     tests = Tests(mutants, folder)
     packages = {next(package for package in PACKAGES if mutant.path.startswith(package)) for mutant in mutants}
@@ -304,13 +307,11 @@ def main() -> int:
     pytest.main([*flags, *(PACKAGES[package] for package in sorted(packages))], plugins=[tests])
 
     rooms: dict[str, list[int]] = collections.defaultdict(lambda: [0, 0])
-    with (folder / "results.jsonl").open("w") as file:
-        for mutant, killer in sorted(tests.results):
-            file.write(json.dumps({"mutant": str(mutant), "killed by": killer}) + "\n")
-            rooms[str(Path(mutant.path).parent)][0] += killer is not None
-            rooms[str(Path(mutant.path).parent)][1] += 1
-            if killer is None:
-                print(mutant)
+    for mutant, killer in sorted(tests.results):
+        rooms[str(Path(mutant.path).parent)][0] += killer is not None
+        rooms[str(Path(mutant.path).parent)][1] += 1
+        if killer is None:
+            print(mutant)
     for room, (killed, tried) in sorted(rooms.items()):
         print(f"{room:50} {killed:4} of {tried}")
     killed = sum(killer is not None for _, killer in tests.results)
