@@ -48,8 +48,9 @@ style() {
 folder=$(mktemp -d /tmp/gtpo.XXXXXX)
 export TMPDIR=$folder RAY_TMPDIR=$folder
 leave() { # remove the folder; a process of the suite that is left, after half a minute, is a failure
+    local code=$? left
+    [ $code -eq 0 ] || status=$code # also where a signal ended it
     unset TMPDIR RAY_TMPDIR
-    local left
     for _ in $(seq 30); do
         left=$(grep -lsz "^TMPDIR=$folder" /proc/[0-9]*/environ | cut -d/ -f3) || true
         [ -n "$left" ] || break

@@ -3,8 +3,8 @@
     python launch/smollm2/best_tokens.py runs/smollm2
 
 Of the groups in rollouts.jsonl that had wrong and several correct responses: in how many it stands after the answer's
-box has begun, and in how many in a response whose arithmetic is not right: none of it can be
-checked, or a line is wrong, and the answer is right nevertheless.
+box has begun, and in how many in a response whose arithmetic is not right: none of it can be checked, or a line is
+wrong, and the answer is right nevertheless.
 """
 
 from __future__ import annotations

@@ -98,8 +98,8 @@ def trainer(folder: Path, config: dict[str, Any] | None = None, saved: bool = Fa
     return made
 
 
-def compared(rollouts: list[dict[str, Any]], shape: Any, size: int = 4) -> None:
-    """Compares the advantages of rollouts with naive_shaping's."""
+def compared(rollouts: list[dict[str, Any]], shape: Any, size: int = 4, atol: float = 1e-6) -> int:
+    """Compares the advantages of rollouts with naive_shaping's; gives the number of groups with both verdicts."""
     naive = naive_grpo_s if shape.func is grpo_s else naive_gtpo
     informative = 0
     for rollout in rollouts:
@@ -108,9 +108,10 @@ def compared(rollouts: list[dict[str, Any]], shape: Any, size: int = 4) -> None:
         _, expected, informs = naive(rollout["entropy"], rollout["mask"], rollout["correct"], group, **options)
         ours, theirs = (torch.tensor([*chain(*rows)]) for rows in (rollout["advantages"], expected))
         print("largest difference:", (ours - theirs).abs().max().item(), "largest advantage:", ours.abs().max().item())
-        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-6)
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=atol)
         informative += sum(informs)
     assert informative > 0
+    return informative
 
 
 def environment_says_a_word(prompts: list[str], trainer: GRPOTrainer) -> dict[str, Any]:

@@ -11,10 +11,10 @@ load in turn. Medians over the rounds; memory is that of the service and its wor
 last round, so that many rounds show whether anything grows. CPU time is that of the process that answers HTTP alone,
 of a service that was started here.
 
-``attack`` starts a service for each attack of SECURITY.md's table. Everything stays on the loopback interface and is
-bounded. ``--items`` is the number of items with known verdicts beside load and kills. Exit code 1 where an attack did
-not end as SECURITY.md promises. Meanwhile another process looks at the service every 20 ms: how far its own process
-grows (MiB, its workers not counted), and how long a health check takes.
+``attack`` starts a service for each attack on what SECURITY.md promises. Everything stays on the loopback interface
+and is bounded. ``--items`` is the number of items with known verdicts beside load and kills. Exit code 1 where an
+attack did not end as SECURITY.md promises. Meanwhile another process looks at the service every 20 ms: how far its own
+process grows (MiB, its workers not counted), and how long a health check takes.
 """
 
 import argparse
@@ -473,7 +473,7 @@ DISTURBED = ["load 8 and 16 clients", "kills of workers", "kills of the fork ser
 
 
 def attacks(items: int) -> dict[str, Attack]:
-    """Those of SECURITY.md's table, by its names."""
+    """By their names."""
     path, one = "/v1/grade", '{"items":[{"completion":"1","reference":'
     return {
         DISTURBED[0]: lambda server: beside_load(server, items),
@@ -526,7 +526,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     load.add_argument("--beside", metavar="COMMIT_OR_URL", help="another service, which gets the same load in turn")
     load.add_argument("--rounds", type=int, default=1, help="(1)")
     load.set_defaults(run=run_load)
-    attack = ways.add_parser("attack", help="whether each promise of SECURITY.md's table is kept")
+    attack = ways.add_parser("attack", help="whether each promise of SECURITY.md is kept")
     names = [*attacks(0)]
     attack.add_argument(
         "--only", nargs="+", choices=names, default=names, metavar="ATTACK", help="which; all by default"

@@ -43,6 +43,10 @@ PACKAGES = {"plugin/openrlhf_gtpo": "tests/plugin", "reward_server/math_reward":
 SECONDS = 150
 """For a mutant. One that hangs is noticed."""
 AT_ONCE = 2
+BROKEN = 3
+"""The exit status of a fork in which this program failed, and not a test."""
+STARTS = {"subprocess.Popen", "os.posix_spawn", "os.fork", "os.exec"}
+"""Python's audit events of a process that starts another."""
 COMPARED = {
     ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "==", ast.In: "not in",
     ast.NotIn: "in", ast.Is: "is not", ast.IsNot: "is",
@@ -135,8 +139,8 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from _codes(part)
 
 
-def apply(mutant: Mutant) -> None:
-    """Put a mutant into the functions of this process, and into the files that its children read."""
+def apply(mutant: Mutant, folder: Path) -> None:
+    """Put a mutant into the functions of this process, and, by way of a folder, into what its children read."""
     path = str(ROOT / mutant.path)
     new = {(code.co_name, code.co_firstlineno): code for code in _codes(compile(mutant.source(), path, "exec"))}
     for thing in gc.get_objects():
@@ -145,11 +149,15 @@ def apply(mutant: Mutant) -> None:
                 thing.__code__ = new[thing.__code__.co_name, thing.__code__.co_firstlineno]
         elif hasattr(type(thing), "cache_clear"):
             thing.cache_clear()
-    folder = Path(tempfile.mkdtemp(prefix="mutant-"))
     (folder / "sitecustomize.py").write_text(IN_CHILDREN)
     (folder / "changed.py").write_bytes(mutant.source())
     os.environ |= {"MUTANT_OF": path, "MUTANT": str(folder / "changed.py")}
     os.environ["PYTHONPATH"] = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
+
+
+def _all(pipe: int) -> bytes:
+    """What comes until the other end is closed."""
+    return b"".join(iter(lambda: os.read(pipe, 65536), b""))
 
 
 class Tests:
@@ -167,33 +175,40 @@ class Tests:
         hypothesis.settings.load_profile("few")
         self.items = {item.nodeid: item for item in session.items}
         self.config = session.config
-        session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
+        session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined] (before forks make theirs)
         self._map()
+        with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+            self._try(Path(folder))
+        return True
+
+    def _try(self, folder: Path) -> None:
+        """Try the mutants, some at once, each with a part of this folder."""
         waiting = list(reversed(self.mutants))
         children: dict[int, tuple[Mutant, int, float]] = {}
         with tqdm(total=len(waiting), unit="mutants", file=sys.__stderr__) as bar:
             while waiting or children:
                 while waiting and len(children) < AT_ONCE:
                     mutant = waiting.pop()
-                    pipe, pid = self._fork(lambda write, mutant=mutant: write(self._killer(mutant)))
+                    own = folder / str(len(waiting))
+                    own.mkdir()
+                    pipe, pid = self._fork(lambda write, *given: write(self._killer(*given)), mutant, own)
                     children[pipe] = mutant, pid, time.monotonic() + SECONDS
                 ready, _, _ = select.select(children, [], [], 1)
                 late = [pipe for pipe, (_, _, end) in children.items() if time.monotonic() > end]
                 for pipe in {*ready, *late}:
                     mutant, pid, _ = children.pop(pipe)
-                    said = b"" if pipe not in ready else b"".join(iter(lambda: os.read(pipe, 65536), b""))  # noqa: B023
+                    said = _all(pipe) if pipe in ready else b""
                     os.close(pipe)
                     with contextlib.suppress(ProcessLookupError):
                         os.killpg(pid, signal.SIGKILL)
-                    os.waitpid(pid, 0)
+                    self._check(pid)
                     killer = json.loads(said) if said else "a hang or a crash"
                     self.results.append((mutant, killer))
                     with (self.folder / "results.jsonl").open("a") as file:  # one that is stopped leaves these
                         file.write(json.dumps({"mutant": str(mutant), "killed by": killer}) + "\n")
                     bar.update()
-        return True
 
-    def _fork(self, work: Any) -> tuple[int, int]:
+    def _fork(self, work: Any, *given: Any) -> tuple[int, int]:
         """The end of a pipe that a fork writes to, and its process id, which is its group's too."""
         reading, writing = os.pipe()
         pid = os.fork()
@@ -202,13 +217,19 @@ class Tests:
             for number in (1, 2):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), number)
             try:
-                work(lambda thing: os.write(writing, json.dumps(thing).encode() + b"\n"))
-            except BaseException:
+                work(lambda thing: os.write(writing, json.dumps(thing).encode() + b"\n"), *given)
+            except Exception:  # of this program: those of a mutant are pytest's
                 (self.folder / "error.log").write_text(traceback.format_exc())
+                os._exit(BROKEN)
             finally:
                 os._exit(0)
         os.close(writing)
         return reading, pid
+
+    def _check(self, pid: int) -> None:
+        """Wait for a fork, which must not have ended by a fault of this program: nothing would be measured."""
+        if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == BROKEN:
+            raise RuntimeError((self.folder / "error.log").read_text())
 
     def _run(self, names: Iterable[str], stop: bool) -> Iterator[tuple[str, bool, float]]:
         failed: set[str] = set()
@@ -239,7 +260,7 @@ class Tests:
                 for line in lines:
                     text += line
                     bar.update()
-            os.waitpid(pid, 0)
+            self._check(pid)
             kept.write_text(text)
         for name, passed, seconds, functions, starts in map(json.loads, kept.read_text().splitlines()):
             if passed:
@@ -269,8 +290,8 @@ class Tests:
             called.clear()
             begun.clear()
 
-    def _killer(self, mutant: Mutant) -> str | None:
-        apply(mutant)
+    def _killer(self, mutant: Mutant, folder: Path) -> str | None:
+        apply(mutant, folder)
         near = self.calls[f"{mutant.path}:{mutant.function}"]
         package = next(package for package in PACKAGES if mutant.path.startswith(package))
         room = f"{PACKAGES[package]}{str(Path(mutant.path).parent)[len(package) :]}/"
@@ -282,9 +303,6 @@ class Tests:
         }
         order = [*sorted(near, key=self.seconds.__getitem__), *sorted(far - near, key=self.seconds.__getitem__)]
         return next((name for name, failed, _ in self._run(order, stop=True) if failed), None)
-
-
-STARTS = {"subprocess.Popen", "os.posix_spawn", "os.fork", "os.exec"}
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""What the plugin needs of OpenRLHF: its version, and the methods that subclasses of ours take the place of."""
+"""What the plugin needs of OpenRLHF: its version, and the methods that our subclasses override."""
 
 import pytest
 

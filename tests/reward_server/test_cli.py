@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from operator import methodcaller
 from typing import Any
 
 import httpx
@@ -36,13 +37,13 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
     return subprocess.run(command, capture_output=True, text=True, env=clean | environment, timeout=60)
 
 
-def by_signal(number: int) -> Callable[[subprocess.Popen[str]], None]:
-    return lambda process: process.send_signal(number)
-
-
 @pytest.mark.parametrize(
     "end",
-    [by_signal(signal.SIGTERM), by_signal(signal.SIGINT), lambda process: process.stdin.close()],
+    [
+        methodcaller("send_signal", signal.SIGTERM),
+        methodcaller("send_signal", signal.SIGINT),
+        lambda process: process.stdin.close(),
+    ],
     ids=["SIGTERM", "Ctrl-C", "the end of standard input"],
 )
 def test_it_prints_its_address_and_nothing_else_and_ends_with_everything(server: Any, all_end: Any, end: Any):

@@ -1,7 +1,7 @@
 """Whole completions around an answer, right or wrong by construction: language, blocks, dress, retractions, hedges.
 
 The value is a number. A completion is reasoning with numbers that mislead, then an answer in one of `SHOWN`, and
-behind it what changes nothing. Each of `SPOILS` makes an answer unpaid although the right value stands there.
+behind it what changes nothing. Each of `SPOILS` makes a completion wrong although the right value stands there.
 """
 
 from __future__ import annotations

@@ -176,7 +176,7 @@ def test_rays_store_holds_all_that_a_step_sends_and_a_small_run_gets_the_least(p
     paper = ["--rollout.batch_size", "128", "--rollout.n_samples_per_prompt", "16"]
     small = ["--rollout.batch_size", "16", "--rollout.n_samples_per_prompt", "8", "--data.max_len", "96"]
     assert store(parse, *small) == platform.SMALLEST_STORE
-    # 597 MB were seen for responses of 1,000 to 4,096 tokens: tests/benchmarks/bench_step.py.
+    # 597 MB were seen for responses of 1,000 to 4,096 tokens: bench_step.py at c41c6fd.
     assert store(parse, *paper, "--data.max_len", "4608") >= 597e6
 
 

@@ -85,7 +85,7 @@ def test_training_grades_against_what_stands_in_the_file(module: Any, labels: li
 
 
 def test_openrlhfs_own_loader_rewrites_them(tmp_path: Path) -> None:
-    """Why there is a reader of ours in its place; with a release of it that does not, ours may go."""
+    """Why we have our own reader; with a release that does not, it may go."""
     import datasets
 
     path = write(tmp_path / "train.jsonl", *LABELS[0])

@@ -61,7 +61,7 @@ def answers(tiny_model: Path, request: pytest.FixtureRequest) -> Any:
 @pytest.mark.engine
 @pytest.mark.parametrize("company", ["few", "together", "backwards"])
 def test_a_response_is_the_same_to_the_last_bit_in_any_company(answers: Any, company: str) -> None:
-    """With prompts in parts, interrupted requests and cached prefixes: all that makes up batches anew."""
+    """With prompts in parts, interrupted requests and cached prefixes: all that changes who shares a batch."""
     assert answers["counts"]["preempted"] >= 3
     assert answers["counts"]["taken back"] >= 3
     for place, found in answers[company].items():

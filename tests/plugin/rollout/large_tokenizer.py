@@ -2,7 +2,7 @@
 
 It is byte-level BPE. Its merges are made by a rule, not trained: pairs of letters, pairs of pairs, and pairs of those,
 frequent letters first. So it is the same on every machine and is made in seconds, and pickling it costs what a real
-one costs. ``tests/benchmarks/bench_step.py`` uses it too.
+one costs.
 """
 
 import heapq
