@@ -132,5 +132,5 @@ fi
 if [ "$preset" = dapo ]; then
     flags+=(--reward.overlong_buffer_len $((answer / 4)))
 fi
-echo "launch/train_one_gpu.sh: $preset for $SIZE on $TASK, one GPU of $GPU_GB GiB; everything goes to $out" >&2
+echo "launch/train_one_gpu.sh: $preset for ${MODEL:-$model} on ${DATA:-$data}, one GPU of $GPU_GB GiB; everything goes to $out" >&2
 exec "$python" -m openrlhf_gtpo.train "${flags[@]}" "$@"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # One of the four calls on a borrowed GPU machine: bash tests/gpu/call.sh 1 (then 2, 3, 4); see README.md beside this.
+# Words after the number go to the call's own program, which then runs alone: call.sh 4 --only train,resume
 #
 # OUT     folder for results (runs/gpu/out): logs, and an archive of everything that is written again every 15 seconds
 # SITE    folder for packages (/tmp/openrlhf_gtpo_site)
@@ -8,6 +9,7 @@
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 call=${1:-}
+shift || true
 [[ $call =~ ^[1-4]$ ]] || {
     echo "tests/gpu/call.sh: takes the number of a call, 1 to 4." >&2
     exit 2
@@ -45,16 +47,19 @@ keep() { # a call that is killed at its limit leaves what it had found
 while sleep 15; do keep; done &
 
 case $call in
-    1) run training "$python" tests/gpu/training.py --out "$results" --device "$device" "${parts[@]}" ;;
-    2) run kernel "$python" tests/gpu/kernel.py --out "$results" "${small[@]}" ;;
+    1) run training "$python" tests/gpu/training.py --out "$results" --device "$device" "${parts[@]}" "$@" ;;
+    2) run kernel "$python" tests/gpu/kernel.py --out "$results" "${small[@]}" "$@" ;;
     3)
-        run exactness env TRITON_F32_DEFAULT=ieee "$python" tests/versions/exactness.py "$results/exactness.json"
-        cat "$results/exactness.json"
-        run rollout "$python" tests/gpu/rollout.py --out "$results" --seconds "${SECONDS_OF_ROLLOUTS:-240}" "${sizes[@]}"
+        if [ $# = 0 ]; then
+            run exactness env TRITON_F32_DEFAULT=ieee "$python" tests/versions/exactness.py "$results/exactness.json"
+            cat "$results/exactness.json"
+        fi
+        run rollout "$python" tests/gpu/rollout.py --out "$results" "${sizes[@]}" "$@"
         ;;
     4)
-        run loop "$python" tests/gpu/loop.py --out "$results" --device "$device"
-        run preemption env TRITON_F32_DEFAULT=ieee "$python" tests/gpu/preemption.py --out "$results" --device "$device"
+        run loop "$python" tests/gpu/loop.py --out "$results" --device "$device" "$@"
+        [ $# != 0 ] ||
+            run preemption env TRITON_F32_DEFAULT=ieee "$python" tests/gpu/preemption.py --out "$results" --device "$device"
         ;;
 esac
 kill %1

@@ -85,7 +85,7 @@ def main() -> int:
                     env={**environment, "PYTHON": sys.executable},
                     stdout=log,
                     stderr=subprocess.STDOUT,
-                    timeout=240,
+                    timeout=420,
                 ).returncode
             except subprocess.TimeoutExpired:
                 status = -1
