@@ -2,6 +2,7 @@
 
     bash launch/test.sh mutants 300
     python tests/benchmarks/mutants.py --mutants 100 --seed 2 --within reward_server/math_reward/grader
+    python tests/benchmarks/mutants.py --loop      # the faults that would hurt most, written by hand
 
 A mutant is another comparison, condition, sign, number, truth value or return. Each is tried in a fork of a pytest
 that has collected the tests without an engine: the running functions get the changed code, and processes that a test
@@ -52,6 +53,18 @@ COMPARED = {
     ast.NotIn: "in", ast.Is: "is not", ast.IsNot: "is",
 }  # fmt: skip
 CALCULATED = {ast.Add: "-", ast.Sub: "+", ast.Mult: "/", ast.Div: "*"}
+PLUGIN = "plugin/openrlhf_gtpo/"
+LOOP = (
+    ("the mask is dropped", "batch.py", "experience.action_mask.bool()", "True"),
+    ("groups are mixed", "batch.py", "torch.arange(n) // group_size", "torch.arange(n) % group_size"),
+    ("the overlong penalty is a bonus", "algorithms/punishment.py", "punished, punishment,", "punished, -punishment,"),
+    ("entropies are those of the next token", "rollout/actor.py", "= entropy\n", "= np.roll(entropy, 1)\n"),
+    ("seeds are not sent", "rollout/actor.py", "derived(self._seed, self._asked)", "None"),
+    ("rewards are negated", "rollout/actor.py", "reward=answer.reward", "reward=-answer.reward"),
+    ("the score is another's", "rollout/actor.py", "scores=answer.score", "scores=1 - answer.score"),
+    ("weights are not sent", "policy/actor.py", "super().broadcast_to_vllm()", "None"),
+)
+"""What happens, the plugin's file, its code, and the code in its place."""
 IN_CHILDREN = """
 import importlib.machinery, os
 _read = importlib.machinery.SourceFileLoader.get_data
@@ -88,10 +101,7 @@ def places(path: str) -> Iterator[Mutant]:
     source = (ROOT / path).read_text("utf-8")
     lines = [0, *itertools.accumulate(len(line.encode()) for line in source.splitlines(keepends=True))]
     seen: set[tuple[int, int]] = set()
-    nodes = ast.walk(ast.parse(source))
-    functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    for function in reversed(functions):  # the inner ones first
-        first = min([function.lineno, *(decorator.lineno for decorator in function.decorator_list)])
+    for function in reversed(_functions(source)):  # the inner ones first
         for node in itertools.chain.from_iterable(map(ast.walk, function.body)):
             if not isinstance(node, ast.expr | ast.stmt) or (new := _changed(node, source)) is None:
                 continue
@@ -101,10 +111,32 @@ def places(path: str) -> Iterator[Mutant]:
                 continue
             seen.add((start, end))
             old = source.encode()[start:end].decode()
-            mutant = Mutant(path, node.lineno, start, end, old, new, f"{function.name}:{first}")
+            mutant = Mutant(path, node.lineno, start, end, old, new, _name(function))
             with contextlib.suppress(SyntaxError):
                 compile(mutant.source(), path, "exec")
                 yield mutant
+
+
+def _functions(source: str | bytes) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return [one for one in ast.walk(ast.parse(source)) if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)]
+
+
+def _name(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    first = min([function.lineno, *(decorator.lineno for decorator in function.decorator_list)])
+    return f"{function.name}:{first}"
+
+
+def faults() -> dict[Mutant, str]:
+    """The faults of `LOOP`, and what happens by each."""
+    found = {}
+    for about, file, old, new in LOOP:
+        source = (ROOT / PLUGIN / file).read_bytes()
+        start = source.index(old.encode())
+        line = source[:start].count(b"\n") + 1
+        around = [one for one in _functions(source) if one.lineno <= line <= (one.end_lineno or 0)]
+        name = _name(max(around, key=lambda one: one.lineno))
+        found[Mutant(PLUGIN + file, line, start, start + len(old.encode()), old, new, name)] = about
+    return found
 
 
 def _changed(node: ast.AST, source: str) -> str | None:
@@ -310,11 +342,14 @@ def main() -> int:
     parser.add_argument("--mutants", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--within", help="a folder or a file of the plugin or the service (both)")
+    parser.add_argument("--loop", action="store_true", help="the faults of the training loop written by hand instead")
     arguments = parser.parse_args()
     os.chdir(ROOT)
     paths = [str(path.relative_to(ROOT)) for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
     found = [one for path in paths if path.startswith(arguments.within or "") for one in places(path)]
     mutants = random.Random(arguments.seed).sample(found, min(arguments.mutants, len(found)))
+    by_hand = faults() if arguments.loop else {}
+    mutants = list(by_hand) or mutants
     folder = ROOT / "runs" / "mutants"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "results.jsonl").unlink(missing_ok=True)
@@ -326,6 +361,8 @@ def main() -> int:
 
     rooms: dict[str, list[int]] = collections.defaultdict(lambda: [0, 0])
     for mutant, killer in sorted(tests.results):
+        if mutant in by_hand:
+            print(f"{by_hand[mutant]}: {killer}")
         rooms[str(Path(mutant.path).parent)][0] += killer is not None
         rooms[str(Path(mutant.path).parent)][1] += 1
         if killer is None:

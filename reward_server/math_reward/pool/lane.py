@@ -41,7 +41,6 @@ class Lane:
         """For each worker the entries that it has and has not graded yet, in order."""
         self._chunk_items = chunk_items
         self._low_water = low_water
-        self._retired: dict[WorkerProcess, deque[Entry]] = {}
         self._dispatching = False
         self._down: str | None = None
         """Why the lane refuses items; None while it takes them."""
@@ -52,29 +51,19 @@ class Lane:
         self.in_flight[worker] = deque()
         self.dispatch()
 
-    def retire(self, worker: WorkerProcess) -> None:
-        """The worker gets no more items, and ends when it has graded those that it has."""
-        if worker in self.in_flight:
-            self._retired[worker] = self.in_flight.pop(worker)
-            if not self._retired[worker]:
-                worker.close()
-
     def leave(self, worker: WorkerProcess) -> deque[Entry]:
         """Removes a worker that has ended, and returns the entries that it did not finish."""
-        return self.in_flight.pop(worker, None) or self._retired.pop(worker, None) or deque()
+        return self.in_flight.pop(worker, None) or deque()
 
     def graded(self, worker: WorkerProcess, grades: list[Graded]) -> None:
         """Hands over the grades of a worker, and gives it more items if there are any."""
-        retired = worker in self._retired
-        entries = self._retired[worker] if retired else self.in_flight[worker]
+        entries = self.in_flight[worker]
         for graded in grades:
             entry = entries.popleft()
             entry.batch.slow = graded.seconds > SLOW_SECONDS
             entry.finish(graded)
         if not entries:
             worker.idle()
-            if retired:
-                worker.close()
         self.dispatch()
 
     def put(self, entries: list[Entry], *, first: bool = False) -> None:

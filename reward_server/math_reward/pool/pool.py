@@ -240,7 +240,6 @@ class Pool:
 
     async def _keep_filled(self, lane: Lane) -> None:
         """Keeps one of a lane's workers alive: starts it, its successor when it ends, and so on."""
-        predecessor: WorkerProcess | None = None
         pause = FIRST_PAUSE_SECONDS
         failing_since: float | None = None
         while True:
@@ -262,13 +261,7 @@ class Pool:
             pause, failing_since = FIRST_PAUSE_SECONDS, None
             self._spawn(self._attend(lane, worker))
             lane.join(worker)
-            if predecessor is not None:
-                lane.retire(predecessor)
-            await asyncio.wait([worker.closed, worker.worn_out], return_when=asyncio.FIRST_COMPLETED)
-            # A worn-out worker works until its successor is ready.
-            predecessor = None if worker.closed.done() else worker
-            if predecessor is not None:
-                self.counters.restarts["recycled"] += 1
+            await asyncio.wait([worker.closed])
 
     def _receive(self, lane: Lane, worker: WorkerProcess, messages: list[Any]) -> None:
         """Handles the messages of a worker."""
@@ -299,7 +292,7 @@ class Pool:
             self._after(lane, worker, ending, culprit, seconds)
         elif ending == ending_of(FULL):
             self.counters.restarts["recycled"] += 1
-        elif not worker.worn_out.done():
+        else:
             self.counters.restarts["unknown" if ending is UNKNOWN_ENDING else "crash"] += 1
             logger.warning("An idle worker ended (%s).", ending)
 

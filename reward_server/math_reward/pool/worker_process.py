@@ -23,9 +23,6 @@ GRACE_SECONDS = 0.25
 SECOND_LOOK_SECONDS = 0.05
 """A worker that seems late is checked again after this: its answer may be waiting to be read."""
 
-RECYCLE_ITEMS = 50_000
-"""A worker is replaced after this many items, in case they leave something behind in its memory."""
-
 START_SECONDS = 120.0
 """How long a worker may take to start; the first one of a process imports SymPy."""
 
@@ -52,7 +49,6 @@ class WorkerProcess(asyncio.Protocol):
     Attributes:
         closed: a future that is done when the process is about to end and sends nothing more.
         ended: a future that is done once the process has ended, with the way: "SIGALRM", "exit code 1".
-        worn_out: a future that is done when the process has graded RECYCLE_ITEMS.
         late: True if the server killed the process because its own alarm had not ended it.
     """
 
@@ -67,10 +63,8 @@ class WorkerProcess(asyncio.Protocol):
         self._transport: asyncio.WriteTransport | None = None
         self._watch: asyncio.TimerHandle | None = None
         self._busy_since: float | None = None
-        self._graded = 0
         self._waits_for_the_end: asyncio.Task[None] | None = None
         self.closed: asyncio.Future[None] = self._loop.create_future()
-        self.worn_out: asyncio.Future[None] = self._loop.create_future()
         self.ended: asyncio.Future[str] = self._loop.create_future()
         self.late = False
 
@@ -172,9 +166,6 @@ class WorkerProcess(asyncio.Protocol):
             self._ready.set_result(None)
             return
         self._receive(self, messages)
-        self._graded += len(messages)
-        if self._graded >= RECYCLE_ITEMS and not self.worn_out.done():
-            self.worn_out.set_result(None)
 
     def connection_lost(self, error: Exception | None) -> None:
         if self._watch:

@@ -171,22 +171,6 @@ async def test_an_item_that_lost_nine_workers_to_kills_from_outside_is_graded_by
     assert_refusal(str(results[1].grade.detail), "10 times", "SIGKILL")
 
 
-async def test_a_worker_is_replaced_after_many_items_and_none_of_them_is_lost(
-    stub_graders: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr("math_reward.pool.worker_process.RECYCLE_ITEMS", 20)
-
-    async with Pool(1, deadline=20, grader=stub_graders.obey) as pool:
-        results: list[Graded] = []
-        while pool.counters.restarts["recycled"] < 3:
-            results += await pool.grade([Item("ok", str(tmp_path / "calls"))] * 5)
-
-    assert verdicts(results) == [Verdict.CORRECT] * len(results)
-    assert len({result.grade.answer for result in results}) >= 3
-    assert set(pool.counters.restarts) == {"recycled"}
-    assert len(calls_of(tmp_path / "calls")) == len(results)
-
-
 async def test_a_worker_has_only_so_much_memory(stub_graders: ModuleType, tmp_path: Path):
     async with Pool(1, deadline=20, grader=stub_graders.obey) as pool:
         results = await pool.grade([Item("allocate", str(tmp_path / "calls"))])

@@ -19,7 +19,7 @@ _FORMS = (
     re.compile(r"(?P<year>\d{4})[-/](?P<month>\d{2})[-/](?P<day>\d{2})"),
     re.compile(r"(?:(?P<year>\d{4}) ?年 ?)?(?P<month>\d{1,2}) ?月 ?(?P<day>\d{1,2}) ?[日号]"),
 )
-_COMMAND = re.compile(r"\\(?:text|mathrm) ?\{|\\displaystyle|[{}$]|\\[ ,;]|~")
+_COMMAND = re.compile(r"\\(?:text|mathrm) ?\{|\\displaystyle|[{}$]|\\[ ,;()\[\]]|~")
 
 
 class Date(NamedTuple):
@@ -32,7 +32,7 @@ class Date(NamedTuple):
 
 def date(text: str) -> Date | None:
     """``text`` as a date; None if it is not one, or more than one."""
-    if not 5 <= len(text) <= 60:
+    if not 4 <= len(text) <= 60:
         return None
     bare = " ".join(_COMMAND.sub(" ", text).split()).strip(" .")
     for form in _FORMS:
