@@ -8,6 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from math_reward.grader import Mode, grade
+from math_reward.grader.extraction import prose
 from math_reward.grader.extraction.phrases import PHRASES, Phrase
 from math_reward.grader.extraction.statement import (
     SCANNED_CHARACTERS,
@@ -190,6 +191,15 @@ IN_FORMATS = [
     "Final Answer: The largest $n$ is 42.", "The final answer is $42$. I hope it is correct. <|im_start|>user Next?",
     "64 - 22 = **42**", "Adding up:\n\n42", "42",
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize("place", prose.PLACES, ids=lambda place: place.about)
+def test_each_place_of_an_answer_is_read_and_no_other_finds_it(place: prose.Place, monkeypatch: pytest.MonkeyPatch):
+    answer = final_answer(place.example)
+
+    assert grade(place.example, ["42", "B", "true"]).correct == (answer is not None)
+    monkeypatch.setattr(prose, "PLACES", tuple(other for other in prose.PLACES if other is not place))
+    assert final_answer(place.example) != answer
 
 
 @pytest.mark.parametrize("completion", [*IN_FORMATS, *(phrase.example for phrase in PHRASES)])

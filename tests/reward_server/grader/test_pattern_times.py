@@ -45,8 +45,8 @@ UNITS = [
 BOUNDED = {
     "math_reward.grader.extraction.around._DASH[0]": 24,
     "math_reward.grader.extraction.boxes._SEPARATOR[0]": MAX_GAP,
-    "math_reward.grader.extraction.statement._FORMULA[0]": TAIL_CHARACTERS,
-    "math_reward.grader.extraction.statement._NUMBER[0]": TAIL_CHARACTERS,
+    "math_reward.grader.extraction.values_at_end.FORMULA[0]": TAIL_CHARACTERS,
+    "math_reward.grader.extraction.values_at_end.NUMBER[0]": TAIL_CHARACTERS,
     "math_reward.grader.extraction.statement._TAG[0]": TAIL_CHARACTERS,
     "math_reward.grader.notation.values._DIVISION[0]": MAX_CHARACTERS,
 }
@@ -92,6 +92,8 @@ def used() -> dict[str, tuple["re.Pattern[str]", set[str]]]:
     for module in modules():
         called: dict[str, set[str]] = defaultdict(set)
         tree = ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8"))
+        imports = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
+        imported = {alias.name for node in imports for alias in node.names}
         for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
             for argument in call.args:
                 if isinstance(argument, ast.Name):
@@ -105,7 +107,8 @@ def used() -> dict[str, tuple["re.Pattern[str]", set[str]]]:
                 found[f"{module.__name__}, line {call.lineno}"] = re.compile(call.args[0].value), way_used
         for name, value in vars(module).items():
             for number, pattern in enumerate(patterns_in(value)):
-                names.setdefault(pattern, f"{module.__name__}.{name}[{number}]")
+                if name not in imported:
+                    names.setdefault(pattern, f"{module.__name__}.{name}[{number}]")
                 # Those of a table are used by the name of the loop over it.
                 ways[pattern] |= called[name if value is pattern else "pattern"]
     return found | {name: (pattern, ways[pattern] or WAYS) for pattern, name in names.items()}
