@@ -1,12 +1,13 @@
-"""Computes every figure of the studies' tables again, from the records of the runs, and compares it with the page.
+"""Computes every figure of the studies' tables again, from the records of the runs, and compares the two.
 
     python docs/studies/recompute.py [STUDY]
 
 A line of records.jsonl.xz is the record of a run: {"folder", "file", "record"}. What a cell has to be follows from the
 names of its row and column, and the tests of a table are corrected together; no code is shared with the program that
-wrote the tables. How many figures a study has is known, so a missing row is found, too. The table of docs/tried.md is
-compared likewise, and not counted. Sentences are not compared, and nothing is computed of the records of noise and
-traps_pilot. Figures that differ are listed, and then the exit status is 1.
+wrote the tables. tables.txt has all of them; how many figures a study has there is known, so a missing row is found,
+too. The studies' pages show rows of these tables, and the table of docs/tried.md is of records too: they are compared
+likewise, and not counted. Sentences are not compared, and nothing is computed of the records of noise and traps_pilot.
+Figures that differ are listed, and then the exit status is 1.
 """
 
 from __future__ import annotations
@@ -192,7 +193,7 @@ STUDIES: Mapping[str, tuple[str, int, Mapping[str, Outcome]]] = {
     "guide": ("entropy2.md", 160, {}),
     "entropy": ("entropy.md", 471, {"entropy at the end": evaluated("entropy")}),
 }
-"""A study -> its page, the number of figures of its tables, and outcomes that it measures in its own way."""
+"""A study -> its page, the number of its figures in tables.txt, and outcomes that it measures in its own way."""
 
 
 def sample(runs: Sequence[Run], arm: str, outcome: Outcome) -> np.ndarray:
@@ -298,6 +299,25 @@ def differences(page: Table, made: Table) -> Iterator[str]:
                 yield f"{where}: {one or 'nothing'} on the page, {other or 'nothing'} computed"
 
 
+def shown(page: Table, made: Sequence[Table]) -> Iterator[str]:
+    """Cells of a page's table, some rows and columns of a study's tables, that are others than those computed."""
+    head, *body = page
+    wider = [[dict(zip(whole[0], row, strict=True)) for row in whole[1:]] for whole in made if {*head} <= {*whole[0]}]
+    names = head[: 1 + head.count("outcome")]
+    for printed in (dict(zip(head, row, strict=True)) for row in body):
+        named = [row for whole in wider for row in whole if all(row[name] == printed[name] for name in names)]
+        if not any(printed.items() <= row.items() for row in named):
+            where = ", ".join(printed[name] for name in names)
+            found = " or ".join(", ".join(row[column] for column in head[len(names) :]) for row in named)
+            yield f"{where}: {', '.join([*printed.values()][len(names) :])} on the page, {found or 'no row'} computed"
+
+
+def part(file: Path, study: str) -> list[Table]:
+    """The tables of a study in a file."""
+    after = file.read_text(encoding="utf-8").partition(f"<!-- figures of {study} -->\n")[2]
+    return tables(after.partition("<!-- end -->")[0])
+
+
 def main() -> int:
     """Compare one study, or all and the ideas that were tried; 1 where something differs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -310,20 +330,22 @@ def main() -> int:
     total, problems = 0, []
     for study in [asked] if asked else STUDIES:
         page, figures, own = STUDIES[study]
-        runs, count = folders[f"studies/{study}"], 0
-        part = (HERE / page).read_text(encoding="utf-8").partition(f"<!-- figures of {study} -->\n")[2]
-        for number, table in enumerate(tables(part.partition("<!-- end -->")[0]), 1):
+        runs, count, right = folders[f"studies/{study}"], 0, []
+        for number, table in enumerate(part(HERE / "tables.txt", study), 1):
             try:
                 made = computed(table, runs, {**OUTCOMES, **own})
             except KeyError as error:
                 problems.append(f"{study}, table {number}: no arm and no outcome has the name {error}")
                 continue
+            right.append(made)
             problems += [f"{study}, table {number}, {one}" for one in differences(table, made)]
             texts = [cell for row in made[1:] for cell in row[1 + table[0].count("outcome") :]]
             count += sum(len(re.findall(r"\d[\d.]*(?:e-\d+)?", text)) for text in texts)
         if count != figures:
-            problems.append(f"{study}: {page} has {count} figures of it, and not {figures}")
-        print(f"{study}: {count} figures of {len(runs)} runs in {page}")
+            problems.append(f"{study}: tables.txt has {count} figures of it, and not {figures}")
+        rows = part(HERE / page, study)
+        problems += [f"{page}, {one}" for table in rows for one in shown(table, right)]
+        print(f"{study}: {count} figures of {len(runs)} runs, {sum(map(len, rows)) - len(rows)} rows in {page}")
         total += count
     if not asked:
         (table,) = tables((HERE.parent / "tried.md").read_text(encoding="utf-8"))

@@ -8,7 +8,7 @@ from openrlhf_gtpo.checks.machine import GIB
 from openrlhf_gtpo.checks.room import GPU_VARIABLE, checkpoint_bytes, free_bytes, memory_of, ranks
 
 WRITE_SPEED = 0.7e9
-"""Bytes a second of a checkpoint, as one process wrote it to a local disk (docs/tested.md); several write more."""
+"""Bytes a second of a checkpoint, as one process wrote it to a local disk (docs/gpu.md); several write more."""
 
 Flags = Mapping[str, Any]
 Row = tuple[str, str]
