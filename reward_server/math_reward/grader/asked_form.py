@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -17,7 +17,9 @@ from math_reward.grader.errors import TooComplex, Undefined
 from math_reward.grader.mathematics.undone import in_lowest_terms, result
 from math_reward.grader.notation.exact import exact
 from math_reward.grader.notation.syntax import (
+    Bracketed,
     Call,
+    Collection,
     Constant,
     Negative,
     Node,
@@ -35,6 +37,14 @@ from math_reward.grader.words.units import unit_name
 QUESTION_CHARACTERS = 500
 """How much of a prompt's end is searched for a phrase: few-shot examples before it ask for other forms."""
 MAX_PRIME = 10**6
+MAX_BY_HAND = 10**9
+"""A sum of larger numbers may be left."""
+_ORDER = re.compile(
+    r"\b(?:order|arrange|sort|rank)\b.*\b(?:least|smallest|lowest|greatest|largest|highest|ascending|descending"
+    r"|increasing|decreasing)\b|\bfrom (?:the )?(?:least|smallest|lowest|greatest|largest|highest) to\b"
+    r"|从[小大]到[大小]|由[小大]到[大小]",
+    re.IGNORECASE | re.DOTALL,
+)
 
 
 class Form(NamedTuple):
@@ -59,10 +69,53 @@ def _missing(said: Node, expected: Node, question: str) -> str | None:
             return form.name
     if _FACTOR.search(question) and 1 < _factors(expected) > _factors(said):
         return "factored"
+    if _ORDER.search(question) and _is_other_order(expected, said):
+        return "in order"
+    if isinstance(_value(expected), Number) and _is_unfinished(_value(said)):
+        return "calculated to the end"
     units, others = _units(expected), _units(said)
     if others and others != units and any(unit_name(word) in units for word in _IN_UNITS.findall(question)):
         return "in another unit"
     return None
+
+
+def _value(node: Node) -> Node:
+    """A number without its unit and its sign."""
+    while isinstance(node, (Quantity, Negative)):
+        node = node.value if isinstance(node, Quantity) else node.operand
+    return node
+
+
+def _is_unfinished(node: Node) -> bool:
+    """Whether a sum of plain numbers, a fraction of sums or products or the root of a sum is left: 288 + 5, 7 · 8 / 2.
+
+    2^{10} - 1 and 5 + 1/2 are ways to write a number.
+    """
+    match node:
+        case Sum(terms=parts):
+            return all(isinstance(_value(part), Number) for part in parts) and _are_small(parts)
+        case Quotient(numerator=above, denominator=below):
+            return _are_small([part for part in (above, below) if isinstance(part, (Sum, Product))])
+        case Call(function="sqrt", arguments=(Sum() as inside,)):
+            return _are_small(inside.terms)
+    return False
+
+
+def _are_small(parts: Sequence[Node]) -> bool:
+    values = [exact(part) for part in parts]
+    return bool(values) and all(value is not None and abs(value) < MAX_BY_HAND for value in values)
+
+
+def _is_other_order(expected: Node, said: Node) -> bool:
+    """Whether two lists of the same things have them in different orders."""
+    kinds = (Collection, Bracketed)
+    if not isinstance(expected, kinds) or not isinstance(said, kinds) or len(expected.items) != len(said.items):
+        return False
+
+    def keys(items: Sequence[Node]) -> list[Hashable]:
+        return [repr(item) if (value := exact(item)) is None else value for item in items]
+
+    return keys(expected.items) != keys(said.items)
 
 
 def _units(node: Node) -> set[str]:

@@ -2,25 +2,39 @@
 
 import contextlib
 import dataclasses
+import re
 from collections.abc import Sequence
 
 from math_reward.grader.asked_form import missing_form
+from math_reward.grader.choices import choices_of, same_choice
 from math_reward.grader.compared import compared
-from math_reward.grader.errors import NotMathematics, TooComplex
+from math_reward.grader.errors import NotMathematics, TooComplex, Undefined
 from math_reward.grader.extraction.around import changed, denied_inside, taken_back
 from math_reward.grader.extraction.prompt import cut_prompt, is_quoted_box, without_quote
 from math_reward.grader.extraction.statement import Statement, final_answer, later_answer, span_of
+from math_reward.grader.extraction.values_at_end import values_in_last_sentence
 from math_reward.grader.memory import Memory
 from math_reward.grader.notation.parse import MAX_CHARACTERS
+from math_reward.grader.notation.syntax import Collection
 from math_reward.grader.reading import ANSWERS, REFERENCES, Answer, Reference
 from math_reward.grader.restated import PROMPT_CHARACTERS, restates
+from math_reward.grader.rules import RULES
 from math_reward.grader.rules.chains import contradiction
+from math_reward.grader.rules.comparison import Comparison
 from math_reward.grader.rules.families import asked_for
+from math_reward.grader.rules.labels import Contradiction
+from math_reward.grader.second_readings import CHOICE
 from math_reward.grader.verdict import Grade, Options, Stage, Verdict
 from math_reward.json_lines import NoAnswer, label_text
 
 CACHED_VERDICTS = 16_384
 CACHED_VERDICT_BYTES = 64 * 2**20
+# "0.00 equals 0.01 dollars" contradicts itself as it does without the unit.
+_UNIT_AT_END = re.compile(r"(?<=[\d$)])\s[a-zA-Z]{1,16}\Z")
+_DIRECTIONS = frozenset("\u202d\u202e\u2066\u2067\u2068")
+PART_CHARACTERS = 300
+MAX_PARTS = 6
+"""Of an answer that is given part by part."""
 SHOWN_CHARACTERS = 200
 """How much of an answer a grade shows if the answer is too long."""
 
@@ -109,6 +123,8 @@ def _grade(completion: str, references: list[str], prompt: str | None, options: 
     if said is None or (prompt is not None and said.boxed and is_quoted_box(completion, prompt)):
         return Grade(Verdict.NO_ANSWER, None, first)
     graded = _graded(said, usable, prompt, options)
+    if graded.verdict is Verdict.WRONG and not said.boxed and (parts := _parts(said, usable, options)) is not None:
+        return parts
     if graded.correct and (later := later_answer(said)) is not None:
         rounded = dataclasses.replace(options, allow_rounded=True)
         other = _graded(Statement(later, boxed=False), usable, prompt, rounded)
@@ -128,6 +144,8 @@ def _graded(said: Statement, usable: list[Reference], prompt: str | None, option
     if denial is not None and not any(denial in reference.given for reference in usable):
         detail = "The words in the answer deny it."
         return Grade(Verdict.AMBIGUOUS, _shown(said.text), first, detail, Stage.STRING)
+    if prompt is not None and (graded := _by_choice(said, usable, prompt, options)) is not None:
+        return graded
     best: Grade | None = None
     for reference in usable:
         graded = _compared(reference, said.text, options)
@@ -144,6 +162,49 @@ def _graded(said: Statement, usable: list[Reference], prompt: str | None, option
     return best
 
 
+def _parts(said: Statement, usable: list[Reference], options: Options) -> Grade | None:
+    """The grade of an answer that says the parts of a reference one by one: "The quotient is 4, the remainder 3" for
+    ``4, 3``. The last sentence must have these values alone, in this order.
+    """
+    values = values_in_last_sentence(said.before[-PART_CHARACTERS:] + said.text + said.after[:PART_CHARACTERS])
+    for reference in usable if 1 < len(values) <= MAX_PARTS else ():
+        expected = reference.reading.tree if reference.wording is None and reference.day is None else None
+        if not isinstance(expected, Collection) or expected.kind != "list" or len(expected.items) != len(values):
+            continue
+        try:
+            answers = [Answer.read(value).reading.tree for value in values]
+            if Comparison(options, RULES).same_in_order(expected.items, answers):
+                return Grade(Verdict.CORRECT, ", ".join(values), reference.given, None, Stage.STRUCTURE)
+        except (NotMathematics, TooComplex, Undefined, Contradiction):
+            continue
+    return None
+
+
+def _by_choice(said: Statement, usable: list[Reference], prompt: str, options: Options) -> Grade | None:
+    """The grade, if the prompt's choices decide; else None."""
+
+    def same(reference: str, answer: str) -> bool:
+        expected = Reference.read(reference)
+        return (
+            expected.fault is None and len(answer) <= MAX_CHARACTERS and _compared(expected, answer, options).correct
+        )
+
+    choices = choices_of(prompt)
+    found = None
+    for reference in usable if choices else ():
+        try:
+            is_same = same_choice(choices, reference.text, said.text, "" if said.boxed else said.after, same)
+        except ValueError as error:
+            detail = f"The answer contradicts itself: {error}."
+            return Grade(Verdict.AMBIGUOUS, said.text, reference.given, detail, Stage.STRUCTURE)
+        if is_same is not None:
+            verdict = Verdict.CORRECT if is_same else Verdict.WRONG
+            found = Grade(verdict, said.text, reference.given, None, Stage.STRUCTURE, CHOICE.sentence)
+        if is_same:
+            break
+    return found
+
+
 def _not_done(answer: Answer, reference: Reference, prompt: str) -> str | None:
     """What a correct answer leaves undone of what the prompt asks for, as a sentence; None if it does all."""
     if restates(answer, reference, prompt):
@@ -157,7 +218,8 @@ def _not_done(answer: Answer, reference: Reference, prompt: str) -> str | None:
 
 def _refused(said: Statement, reference: str) -> Grade | None:
     """The grade of what is no one answer, or too long to be compared; else None."""
-    false = contradiction(said.before, said.text, said.after)
+    bare = said.text if said.boxed else _UNIT_AT_END.sub("", said.text)
+    false = contradiction(said.before, bare, said.after)
     if false:
         detail = "The answer contradicts itself: it equates two different things."
         return Grade(Verdict.AMBIGUOUS, _shown(false), reference, detail, Stage.EXACT)
@@ -169,6 +231,9 @@ def _refused(said: Statement, reference: str) -> Grade | None:
         return Grade(Verdict.AMBIGUOUS, _shown(said.text), reference, detail, Stage.STRING)
     if said.alternatives:
         detail = "The completion offers several boxes as alternatives."
+        return Grade(Verdict.AMBIGUOUS, _shown(said.text), reference, detail, Stage.STRING)
+    if _DIRECTIONS.intersection(said.text):
+        detail = "Marks of direction make the answer look like another one."
         return Grade(Verdict.AMBIGUOUS, _shown(said.text), reference, detail, Stage.STRING)
     if len(said.text) > MAX_CHARACTERS:
         detail = f"it has {len(said.text):,} characters, and {MAX_CHARACTERS:,} are allowed"

@@ -139,13 +139,14 @@ def _same_named_value(comparison: Comparison, sides: Sides) -> bool:
     return value is not None and comparison.same_value(expected, value)
 
 
+CHOICE = SecondReading(
+    "choice",
+    "A choice may be given by its letter, its text or both.",
+    ("C", "(C) 42", "(D) 42"),
+    lambda comparison, sides: is_choice(comparison, sides.reference, sides.answer),
+)
 SECOND_READINGS = (
-    SecondReading(
-        "choice",
-        "A choice may be given by its letter, its text or both.",
-        ("C", "(C) 42", "(D) 42"),
-        lambda comparison, sides: is_choice(comparison, sides.reference, sides.answer),
-    ),
+    CHOICE,
     SecondReading(
         "family",
         "Families are the same up to the names of their parameters and the order of their members.",

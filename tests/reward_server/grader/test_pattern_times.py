@@ -21,6 +21,7 @@ import pytest
 
 import math_reward.grader
 from math_reward.grader import grade
+from math_reward.grader.extraction import values_at_end
 from math_reward.grader.extraction.boxes import MAX_GAP
 from math_reward.grader.extraction.statement import TAIL_CHARACTERS
 from math_reward.grader.notation.parse import MAX_CHARACTERS
@@ -47,6 +48,7 @@ BOUNDED = {
     "math_reward.grader.extraction.boxes._SEPARATOR[0]": MAX_GAP,
     "math_reward.grader.extraction.values_at_end.FORMULA[0]": TAIL_CHARACTERS,
     "math_reward.grader.extraction.values_at_end.NUMBER[0]": TAIL_CHARACTERS,
+    "math_reward.grader.extraction.values_at_end._LIST[0]": values_at_end.TAIL_CHARACTERS,
     "math_reward.grader.extraction.statement._TAG[0]": TAIL_CHARACTERS,
     "math_reward.grader.notation.values._DIVISION[0]": MAX_CHARACTERS,
 }

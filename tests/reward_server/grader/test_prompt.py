@@ -86,6 +86,22 @@ def test_a_boxed_example_in_the_prompt_is_never_paid(query: str, response: str, 
         (r"What is $\frac12+\frac13$?", r"\frac36+\frac26", r"\frac56", Verdict.RESTATED),
         ("What is $a_{10}$ if $a_n = 2^n - 1$?", "2^{10}-1", "1023", Verdict.CORRECT),
         ("Find the value of $x$ if $2x = 11$.", r"5+\frac12", "5.5", Verdict.CORRECT),
+        ("A shop has 12 boxes of 24 pens and 5 pens. How many pens?", "288+5", "293", Verdict.RESTATED),
+        (r"Find $1+2+\dots+60$.", r"\frac{60\cdot61}{2}", "1830", Verdict.RESTATED),
+        ("How long is the hypotenuse for legs 9 and 12?", r"\sqrt{9^2+12^2}", "15", Verdict.RESTATED),
+        (
+            "Order $0.3, \\frac14, 0.28$ from least to greatest.",
+            r"0.3, 0.28, \frac14",
+            r"\frac14, 0.28, 0.3",
+            Verdict.RESTATED,
+        ),
+        (
+            "Order $0.3, \\frac14, 0.28$ from least to greatest.",
+            r"0.25, 0.28, 0.3",
+            r"\frac14, 0.28, 0.3",
+            Verdict.CORRECT,
+        ),
+        ("Find all solutions of $x^2 = 4$.", "2, -2", "-2, 2", Verdict.CORRECT),
     ],
 )
 def test_a_formula_that_the_prompt_asks_to_calculate_has_to_be_calculated(

@@ -33,10 +33,13 @@ DENIALS = (
         "English",
         r"(?:is|was|are|were|would be|being)?\s?(?:an? |the |just |also |clearly |definitely |simply |probably )*"
         r"(?:wrong|incorrect|false|mistaken|erroneous|invalid|inaccurate|nonsense|impossible"
+        r"|absurd|discarded|ruled out"
         r"|not (?:an? |the |quite |actually |really )*(?:correct|right|true|valid|answer|solution|final|it\b|what we)"
         r"|n't (?:the )?(?:correct|right|true|answer|solution))\b",
         r"(?:\b(?:is|are|was|be|equals?) (?:not|never)|n't(?: be)?|\bcannot be|(?<![\d)])!=|\banything but|\bneither"
-        r"|\b(?:false|untrue|wrong|incorrect) that|\\not ?=)",
+        r"|\b(?:false|untrue|wrong|incorrect) that|\\not ?=|\b(?:refuse to (?:answer|say)|ruled? out"
+        r"|no way (?:in which|that)|tempting to (?:write|say|answer)|rejected?|discard(?:ed)?|instead of"
+        r"|rather than))",
         r"\boxed{42} is wrong.",
     ),
     Denial(
@@ -50,7 +53,7 @@ DENIALS = (
     ),
     Denial(
         "Spanish", r"(?:es|está)?\s?(?:incorrect[oa]|fals[oa]|equivocad[oa]|erróne[oa]|no es)",
-        r"\bno es(?: igual a)?", r"\boxed{42} es incorrecto.",
+        r"\b(?:no es(?: igual a)?|nunca [^.\n]{0,30})", r"\boxed{42} es incorrecto.",
     ),
     Denial(
         "Portuguese", r"(?:é|está)?\s?(?:incorret[oa]|errad[oa]|fals[oa]|não é)",
@@ -85,6 +88,18 @@ DENIALS = (
         r"không phải(?: là)?", r"\boxed{42} là sai.",
     ),
     Denial(
+        "Italian", r"(?:è )?(?:sbagliat[oa]|errat[oa]|fals[oa]|non è)",
+        r"\bnon (?:è|sia)(?: vero che)?[^.\n]{0,40}", r"Non è \boxed{42}.",
+    ),
+    Denial(
+        "Dutch", r"(?:is )?(?:fout|onjuist|niet (?:juist|correct|goed))",
+        r"\bniet", r"Het antwoord is zeker niet \boxed{42}.",
+    ),
+    Denial(
+        "Polish", r"(?:jest )?(?:błędn|źle|nieprawidłow|niepoprawn)",
+        r"\bnie (?:jest|wynosi)", r"To nie jest \boxed{42}.",
+    ),
+    Denial(
         "Turkish", r"(?:yanlış|değil|hatalı)",
         "", r"\boxed{42} yanlış.",
     ),
@@ -106,11 +121,23 @@ _TAKEN_BACK = re.compile(
     r"|is (?:a |the )?(?:common |typical |tempting |naive |usual )+(?:\w+ )?(?:mistake|error|answer|trap|guess))",
     re.IGNORECASE,
 )
+# "Edit: it is 43", "I forgot the minus", in the text behind a box
+_CORRECTION = re.compile(
+    r"(?:^|[.!?。…\n])\s{0,4}(?:edit|p\.?\s?s|correction|korrektur|corrección|correção|correzione|erratum|更正|修正|訂正"
+    r"|정정)\s?[:：.。しを]"
+    r"|\bi (?:forgot|made an? (?:\w+ )?(?:error|mistake)|do not stand by|take (?:it|that|this) back|withdraw"
+    r"|disagree)\b"
+    r"|\bignore the box|\bwould be my answer\b|\b(?:je me suis trompé|me equivoqué|me enganei|esqueça|ho sbagliato)\b"
+    r"|habe mich (?:geirrt|verrechnet)|ziehe [^.\n]{0,40}zurück|pomyłka|я ошиб|算错|間違え(?:た|まし)",
+    re.IGNORECASE,
+)
 _GAP = r"(?:(?!\b(?:but|however|actually)\b)[^.!?。！？\n]){0,40}$"
 _BEFORE = re.compile(
     rf"(?:{'|'.join(denial.before for denial in DENIALS if denial.before)})"
     r"(?: (?:equal(?: to)?|the (?:correct |right |final )?(?:answer|solution|value)[:,]?))?[\s$\\(]{0,4}$"
-    rf"|\b(?:if|suppose|assume|imagine|say) (?:that )?the (?:answer|result|solution) (?:is|was|were|had been"
+    r"|\b(?:if|had|were|wenn|würde|si|se|jeśli)\b[^.!?\n]{0,80}\b(?:would|wäre|käme|würde|sería|serait|sarebbe|seria|byłoby)"
+    r"\b[^.!?\n]{0,40}$"
+    r"|\b(?:if|suppose|assume|imagine|say) (?:that )?the (?:answer|result|solution) (?:is|was|were|had been"
     r"|equals)[\s$\\(]{0,4}$"
     rf"|\b(?:if|when|by) (?:(?:we|you|one|someone) )?(?:forgets?|forgetting|overlooks?|overlooking|miss(?:es)?"
     rf"|carelessly|mistakenly)\b(?! about){_GAP}"
@@ -123,6 +150,10 @@ _BEFORE = re.compile(
     r"|could|would|will) )?"
     rf"(?:claims?|thinks?|believes?|says?|argues?|guess|answer(?:ed)?)\b{_GAP}"
     rf"|\bone (?:might|may|could) (?:be tempted|think|guess|believe)\b{_GAP}"
+    r"|\b(?:subtract|add|take|multiply|divide|increase|decrease)\b[^.!?\n]{0,20}\b(?:from|to|by)[\s$\\(]{1,4}$"
+    r"|\b(?:doppelte|hälfte|dreifache|double|moitié|triple|doble|mitad|dobro|metade|doppio|metà)"
+    r" (?:von|der|de|del|do|di|da)[\s$\\(]{1,4}$"
+    r"|\btag (?:vor|nach)[\s$\\(]{1,4}$"
     r"|\b(?:twice|double|triple|half|negative|minus|opposite|reciprocal|inverse|negation|root|square|cube|factorial|logarithm"
     r"|multiple|third|quarter|divisors?|factors?|complement)(?: of)?[\s$\\(]{1,4}$",
     re.IGNORECASE,
@@ -150,7 +181,8 @@ _OPERATION_AFTER = re.compile(
 
 # "\boxed{12} more than 13", "\boxed{12} squared"
 _CHANGED_AFTER = re.compile(
-    r"[\s$)\]}]{0,4}(?:(?:more|less|fewer|greater|smaller|larger|higher|lower) than[\s$\\(]{1,4}-?\d|squared"
+    r"[\s$)\]}]{0,4}(?:的?(?:一半|两倍|二倍|三倍|平方)|の(?:半分|2倍|二乗)|의 (?:절반|두 배)"
+    r"|(?:more|less|fewer|greater|smaller|larger|higher|lower) than[\s$\\(]{1,4}-?\d|squared"
     r"|cubed|factorial|doubled"
     r"|tripled|halved|inverted|plus|minus|divided by|multiplied by|to the (?:power|\d{1,3}(?:st|nd|rd|th)))",
     re.IGNORECASE,
@@ -161,6 +193,11 @@ def sign_of(said: Statement) -> str:
     """The minus sign before a box, which belongs to the answer; else nothing."""
     before = said.before[-12:]
     return "-" if _SIGN.search(before) and not _DASH.search(before) else ""
+
+
+def percent_of(said: Statement) -> str:
+    """The per cent sign behind a box, which belongs to the answer; else nothing."""
+    return r"\%" if re.match(r"[\s$]{0,3}\\?%", said.after) and "%" not in said.text else ""
 
 
 def changed(said: Statement) -> bool:
@@ -179,7 +216,10 @@ def taken_back(said: Statement) -> bool:
     after, before = said.after[:BEFORE_CHARACTERS], said.before[-BEFORE_CHARACTERS:]
     sentence = before[max(before.rfind(end) for end in (". ", "\n", "! ", "? ", "。")) + 1 :]
     return (
-        _BEFORE.search(sentence) is not None or _AFTER.match(after) is not None or _TAKEN_BACK.match(after) is not None
+        _BEFORE.search(sentence) is not None
+        or _AFTER.match(after) is not None
+        or _TAKEN_BACK.match(after) is not None
+        or _CORRECTION.search(after) is not None
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from typing import Any
 
 _COMMENTS = (
@@ -43,6 +44,23 @@ _PAIRS = {
 _CLOSING = {"”": "“", "」": "「", "』": "『", "»": "«"}
 _TAGGED = re.compile(r"<([a-zA-Z_]{1,16})(?: [^<>]{0,80})?>(.*)</\1>", re.DOTALL)
 _EMOJI = re.compile("[\u2600-\u2716\u2719-\u274b\u2753-\u27bf\ufe0f\U0001f000-\U0001faff]")
+_HTML = re.compile(
+    r"</?(?:p|div|span|strong|em|b|i|u|br|hr|h[1-6]|ul|ol|li|code|pre|center|html|body|table|thead|tbody|tr|t[dh])"
+    r"(?: [^<>]{0,80})?/?>",
+    re.IGNORECASE,
+)
+_STRUCK_OUT = re.compile(r"~~[^~\n]{1,200}~~|<(del|s|strike)>[^<>]{0,200}</\1>", re.IGNORECASE)
+_UNDERSCORES = re.compile(r"(?<![\w_])__([^_\n]{1,200})__(?![\w_])")
+_ORNAMENT = r"[\u2190-\u21ff\u2500-\u2716\u2719-\u27bf\u2900-\u297f\u2b00-\u2bff\ufe0f\U0001f000-\U0001faff•●]"
+# Around a line, but not the arrow of a limit: "x \u2192 0".
+_ORNAMENTS = re.compile(
+    rf"^[ \t]{{0,8}}(?:{_ORNAMENT}[ \t]{{0,3}}){{1,40}}|(?:[ \t]{{0,3}}{_ORNAMENT}){{1,40}}[ \t]{{0,8}}$", re.MULTILINE
+)
+_STYLED_LETTERS = re.compile("[\U0001d400-\U0001d7ff]")
+_ROWS = re.compile(
+    r"\\begin\{(align\*?|aligned|gather\*?|gathered|eqnarray\*?|split)\}((?:(?!\\begin|\\end).){1,2000})\\end\{\1\}",
+    re.DOTALL,
+)
 MAX_LAYERS = 16
 """How many quotes, tags and so on are taken off, one after the other."""
 _QUOTE = re.compile(r"(?:>\s)+(?=\S)")
@@ -66,6 +84,36 @@ def with_boxes(text: str) -> str:
     if "oxed" not in text or "\\boxed" in text:
         return text
     return _LOST_BACKSLASH.sub(lambda box: rf"\boxed{{{box[1]}}} " if box[1] else r"\boxed{", without_code(text))
+
+
+def plain(text: str) -> str:
+    """``text`` without HTML's tags, what is struck out, and ornaments around its lines: arrows, stars, frames."""
+    text = _STRUCK_OUT.sub("", text) if "~~" in text or "<" in text else text
+    text = _HTML.sub(" ", text) if "<" in text and ">" in text else text
+    text = _UNDERSCORES.sub(r"\1", text) if "__" in text else text
+    if text.isascii():
+        return text
+    text = text.replace("∶", ":")
+    return _ORNAMENTS.sub("", _STYLED_LETTERS.sub(lambda letter: unicodedata.normalize("NFKC", letter[0]), text))
+
+
+def last_row(text: str) -> str:
+    r"""The result of a calculation in rows, ``\begin{align} x &= 1 + 2 \\ &= 3 \end{align}``: its last row, with those
+    that it goes on; rows that say of several letters what they are, all of them. Another text as it is.
+    """
+    found = _ROWS.search(text)
+    if found is None or text[: found.start()].strip(" \n$\\[(") or text[found.end() :].strip(" \n$\\]).,"):
+        return text
+    chains: list[str] = []
+    for row in (row.replace("&", "").strip() for row in found[2].split("\\\\")):
+        if row.startswith("=") and chains:
+            chains[-1] += row
+        elif row:
+            chains.append(row)
+    letters = [chain.partition("=")[0].strip() for chain in chains]
+    if len({*letters}) == len(letters) and all(len(letter) == 1 for letter in letters):
+        return ", ".join(chains)
+    return chains[-1].rstrip(" .,") if chains else text
 
 
 def without_code(text: str) -> str:
@@ -102,9 +150,27 @@ def _as_answer(value: Any) -> str | None:
     if isinstance(value, list):
         parts = [part for part in map(_as_answer, value) if part is not None]
         return ", ".join(parts) if len(parts) == len(value) else None
-    if isinstance(value, dict) or value is None:
+    if isinstance(value, dict):
+        return _record(value)
+    if value is None:
         return None
     return value.strip(" \n") if isinstance(value, str) else json.dumps(value)
+
+
+def _record(value: dict[str, Any]) -> str | None:
+    """The answer in a JSON object: under the key that says so, with its unit; or all values by their names."""
+    parts = {str(key).lower(): part for key, said in value.items() if (part := _as_answer(said)) is not None}
+    if "choice" in parts and (text := parts.get("text", parts.get("value"))):
+        return f"({parts['choice']}) {text}"
+    for key in ANSWER_KEYS:
+        if key in parts:
+            return f"{parts[key]} {parts.get('unit', '')}".strip() if key == "value" else parts[key]
+    named = len(parts) == len(value) and all(len(key) == 1 and key.isalpha() for key in parts)
+    return ", ".join(f"{key} = {part}" for key, part in parts.items()) if named and parts else None
+
+
+ANSWER_KEYS = ("answer", "final_answer", "final answer", "solution", "solutions", "result", "choice", "value")
+"""Keys of a JSON object that hold an answer; the first of them counts."""
 
 
 def undressed(text: str) -> str:

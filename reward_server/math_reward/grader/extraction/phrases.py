@@ -36,7 +36,7 @@ PHRASES = (
     Phrase("English", "a: a*", r"^[\s*#>-]{0,8}(?-i:A)\**:(?=\s)", "A: 42"),
     Phrase(
         "English", "ans solution result",
-        r"^[\s*#>-]{0,8}(?:Ans|Answer|Solution|Result|Final\ Answer)\b\.?\**\ ?[:=：]", "**Answer:** 42",
+        r"^[\s*#>-]{0,8}(?:Ans|Answer|Solution|Result|Final\ Answer)\b\.?\**\ ?[:=：—–]", "**Answer:** 42",
     ),
     Phrase(
         "English", "answer solution result",
@@ -125,7 +125,7 @@ def last_match(pattern: re.Pattern[str], text: str, start: int = 0, end: int | N
 
 FILLER = re.compile(
     r"(?:[\s*:：]|\b(?:definitely|clearly|simply|just|therefore|thus|exactly|approximately|about|equal\ to|indeed"
-    r"|option|choice|for\ sure|donc|also|daher)\b)*",
+    r"|option|choice|for\ sure|donc|also|daher|i\ (?:think|believe)(?:\ that)?(?:\ it\ is|\ it's)?)\b)*",
     re.IGNORECASE,
 )
 """What may stand between the phrase and the answer."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from math_reward.grader.extraction.document import json_value, undressed
+from math_reward.grader.extraction.document import json_value, last_row, undressed
 from math_reward.grader.extraction.phrases import ENDING, FILLER, HOPE, last_match, last_phrase
 from math_reward.grader.extraction.values_at_end import (
     DENIED_AFTER,
@@ -21,7 +21,9 @@ from math_reward.grader.extraction.values_at_end import (
 )
 from math_reward.grader.extraction.whole_value import whole_of
 from math_reward.grader.words.chinese_numbers import UNITS_AFTER_DIGITS
+from math_reward.grader.words.foreign_numbers import FOREIGN_NUMBERS
 from math_reward.grader.words.functions import SPELLED, SYMPY_NAMES
+from math_reward.grader.words.number_words import number_in_words
 from math_reward.grader.words.units import UNITS
 from math_reward.grader.words.vocabulary import GREEK
 
@@ -29,13 +31,26 @@ WHOLE_CHARACTERS = 400
 """A longer text is never only an answer."""
 _REFUSAL = re.compile(
     r"\b(?:i )?(?:do ?n[o']t|don't|cannot|can't|can not|could ?n[o']t|could not|unable to) "
-    r"(?:know|determine|solve|answer|find|tell|say|compute|figure|be (?:determined|solved|found|answered))",
+    r"(?:know|determine|solve|answer|find|tell|say|compute|figure|verify|be (?:determined|solved|found|answered))"
+    r"|\btell whether\b|\bwithout (?:reaching|finding)\b|\bleave (?:it|this) to the reader|\bnon (?:lo )?so\b"
+    r"|\bno (?:lo )?sé\b|\bje ne sais\b|\bje laisse\b|\bweiß (?:ich |es )?nicht\b|\bnevím\b|\bnie wiem\b|\bnão sei\b"
+    r"|не знаю|不知道|わかりません|모르겠",
     re.IGNORECASE,
 )
+# "56, though ...", "42, because 6 * 7 = 42"
+# "The chef used 1 apple"
+_SENTENCE_WITH_NUMBER = re.compile(r"(?:the|he|she|they|it|we|i|there|john|a|an)\s(?:[a-z']+\s){1,4}\d", re.IGNORECASE)
+_OR_A_NUMBER = re.compile(r"\bor \$?-?\d")
+_VALUE_AND_CLAUSE = re.compile(r"(\$?-?\d[\d,]*(?:\.\d+)?(?:/\d+)?\s?%?)\s?[,;]\s(?=[a-zA-Z])(?!(?:or|and)\b)")
 _CHOICE = re.compile(
-    r"(?:\b(?:it's|it\s+is|is|be|choose|pick|select|go(?:ing)? with|[Oo]ption|[Cc]hoice|[Aa]nswer"
-    r"|(?:[Rr]ichtig|[Kk]orrekt)e?(?:\s\w+)?\s(?:ist|:))|选项|选择?)"
-    r"\s*[:：–—-]?\s*[(\[]?(?P<letter>[A-J])[)\]]?\s*(?:[.)。]|$|because\b|since\b|是正确|正确|is correct)"
+    r"(?:\b(?:it's|it\s+is|is|be|choose|pick|select|go(?:ing)? with|[Oo]ption|[Cc]hoice|[Aa]nswer|[Aa]ntwort"
+    r"|[Rr]éponse|[Rr]espuesta|[Rr]isposta|[Oo]pci[óo]n|[Oo]pção|[Aa]lternativa"
+    r"|(?:[Rr]ichtig|[Kk]orrekt)e?(?:\s\w+)?\s(?:ist|:))|选项|选择?|是|为)"
+    r"\s*[:：–—-]?\s*[(\[]?(?P<letter>[A-J])[)\]]?\s*"
+    r"(?:[.)。]|$|,? ?(?:because|since|denn|da|car|porque)\b|是正确|正确|is correct)"
+)
+_LETTERS = re.compile(
+    r"\b(?:is|are|be|choose|select)\s((?:\([A-J]\),? (?:and |und |et |y )?){1,8}\([A-J]\))[.!\s]{0,3}$"
 )
 _LETTER_IS = re.compile(
     r"(?<![\w\\])[(\[]?(?P<letter>[A-J])[)\]]?(?: is (?:the )?(?:correct|right|best)\b[^.\n]{0,30}|选项|(?:是"
@@ -46,9 +61,13 @@ _LETTER_FIRST = re.compile(
 )
 _ANOTHER_LETTER = re.compile(r"\b(?:maybe|perhaps|possibly)(?: be| it is)? \(?[A-J]\b")
 LETTER_ALONE = re.compile(r"\**\(?(?P<letter>[A-J])\)?\**[.)]?\**")
-_YES_OR_NO = re.compile(r"(?P<word>yes|no|true|false)\b(?:[.,!:;]|$)", re.IGNORECASE)
+_YES_OR_NO = re.compile(
+    r"[\[({]?(?P<word>yes|no|true|false|ja|nein|oui|non|s[ií]|não|sim|да|нет|是的?|不是|否|はい|いいえ|예|네|아니요)(?!\w)"
+    r"[\])}]?\s?(?:[.,!:;—–-]|，|。|$)",
+    re.IGNORECASE,
+)
 _SENTENCE_END = re.compile(r"(?<=[^\d\s.])\.(?=\s|$)|\. ?(?=[A-Z][a-z])|\n\n|[!?。](?=\s|$)|。")
-_PROSE_WORD = re.compile(r"(?<!\\)(?<![a-zA-Z])[^\W\d_]{2,}")
+_PROSE_WORD = re.compile(r"(?<!\\)(?<![a-zA-Z])[^\W\d_⁰-₟²³¹]{2,}")
 _LATEX_WORD = re.compile(r"\\[a-zA-Z]+|(?<=\\begin\{)\w+|(?<=\\end\{)\w+|\\(?:text|mathrm|operatorname)\s?\{[^{}]*\}")
 _WORDS_ALONE = re.compile(r"\\text\s?\{[^{}]{1,80}\}")
 _VALUE_FIRST = re.compile(r"[\w$\\(){}\[\]+\-−.,/^√π%° ]{0,80}$")
@@ -77,66 +96,173 @@ _TRUTH = re.compile(
     re.IGNORECASE,
 )
 _CHOICE_AND_VALUE = re.compile(r"\(?[A-J]\) ?(?:[^A-Za-z]{1,60}|\$[^$]{1,60}\$)")
-_NO_SOLUTION = re.compile(r"\bthere (?:is|are) (no (?:real |integer |such )?solutions?)[.!\s]{0,3}$", re.IGNORECASE)
+_NO_SOLUTION = re.compile(
+    r"\b(?:there (?:is|are)|has|have) (no (?:real |integer |such )?solutions?)[.!\s]{0,3}$", re.IGNORECASE
+)
+_NO_SUCH = re.compile(
+    r"\bthere (?:is|are) no such (?:\w+ ){0,2}\w+(?:\s?[$(][^$\n]{1,20}[$)])?[.!\s]{0,3}$", re.IGNORECASE
+)
+_BOLD = re.compile(r"(?<![\w*])\*\*(?!\s)([^*\n]{1,80}?)\*\*(?![\w*])")
+# What follows an answer and repeats other numbers: a check, a remark.
+_AFTERWARDS = re.compile(
+    r"(?:^|[.。;!\n✓✔]|\s\(|[,$]\s)\s{0,4}(?:let(?:'s| us| me) (?:check|verify)|to (?:check|verify)"
+    r"|(?:quick |double[ -])?check|checking|verification|proof|indeed|fun fact|(?:a|one|the) common mistake|probe"
+    r"|vérification|comprobación|verifica|verificação|проверка|検算|检验|验证|驗證|검산)(?!\w)",
+    re.IGNORECASE,
+)
+_BULLETS = re.compile(r"(?:^|\n)((?:[ \t]*[-*•][ \t]+[^\n]{1,80}(?:\n|$)){2,12})\s*$")
+_STEP = re.compile(r"\d\s?[+*×·]\s?\d|\d\s[-−]\s\d|=.*=")
+# "It is an equilateral triangle", "so they are parallel"
+_PREDICATE = re.compile(
+    r"\b(?:is|are|was|were|be|called|ist|sind|est|sont|es|son|é|são)\s+(?:(?:an?|the|ein|eine|une?|una?|el|la|le|um|uma)\s+)?"
+    r"((?:[^\W\d_]|['’-]){2,30}(?:\s(?:[^\W\d_]|['’-]){2,30}){0,2})[.!\s]{0,3}$",
+    re.IGNORECASE,
+)
+_THERE_ARE = re.compile(r"\bthere (?:is|are|were|will be) (?:only |exactly )?([a-z]+(?:-[a-z]+)?)\b", re.IGNORECASE)
+_FEW_WORDS = re.compile(
+    r"(?:(?:an?|the)\s)?((?:[^\W\d_]|['’-]){3,30}(?:\s(?:[^\W\d_]|['’-]){2,30}){0,2})[.!]?", re.IGNORECASE
+)
+_DOUBTED = re.compile(
+    r"\b(?:not|never|n't|doubt|deny|hardly|wonder|maybe|perhaps|if|whether|unless|tried|methods?|ways)\b",
+    re.IGNORECASE,
+)
+_ARTICLES = frozenset(["one", "ein", "eine", "eins", "un", "une", "una", "uno", "um", "uma", "один"])
+_WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _MATHEMATICS = frozenset(
     {*SPELLED, *SYMPY_NAMES, *GREEK, *UNITS, "or", "and", "pi", "infty", "oo", "inf", "Matrix", "mu", "nu"} - {"mod"}
 )
+
+
+class Told(NamedTuple):
+    """A text that is searched for its answer."""
+
+    text: str
+    phrase: re.Match[str] | None
+    """The last phrase that announces an answer."""
+    bold: str | None
+    """The only text in bold type in the last paragraph."""
 
 
 class Place(NamedTuple):
     """Where the final answer of a text may stand."""
 
     about: str
-    read: Callable[[str, re.Match[str] | None], str | None]
-    """Takes the text and the last phrase that announces an answer. None: it stands not there; empty: the text says
-    that it has no answer."""
+    read: Callable[[Told], str | None]
+    """None: it stands not there; empty: the text says that it has no answer."""
     example: str
     """A text whose answer, 42, B or true, stands there."""
 
 
 PLACES = (
-    Place("the whole text", lambda text, phrase: _whole(text) if phrase is None else None, "6 * 7 = 42"),
+    Place("the whole text", lambda told: _whole(told.text) if told.phrase is None else None, "6 * 7 = 42"),
     Place(
         "after a phrase that announces it",
-        lambda text, phrase: announced(text, phrase) if phrase is not None else None,
+        lambda told: _last_verdict(told) or announced(told.text, told.phrase) if told.phrase is not None else None,
         "The answer is 42. Their sum is 13.",
     ),
     Place(
         'before "is the answer"',
-        lambda text, _: _found(last_match(_ANSWER_AFTER, text)),
+        lambda told: _found(last_match(_ANSWER_AFTER, told.text)),
         "42 is the answer; 13 the sum.",
     ),
     Place(
-        "nowhere, as it says", lambda text, _: "" if _REFUSAL.search(text[-300:]) else None, "I can't tell: 41 or 42"
+        "nowhere, as it says",
+        lambda told: "" if _REFUSAL.search(told.text[-300:]) else None,
+        "I can't tell: 41 or 42",
     ),
     Place(
         "the verdict on a statement at the end",
-        lambda text, _: _found(_TRUTH.search(text[-60:]) or _NO_SOLUTION.search(text[-60:])),
-        "Both 6 and 7 do, so the statement is true.",
+        lambda told: (
+            _found(_TRUTH.search(told.text[-60:]) or _NO_SOLUTION.search(told.text[-60:])) or _none_such(told.text)
+        ),
+        "If both are even numbers hence the statement is true.",
     ),
-    Place("the letter of a choice at the end", lambda text, _: _last_choice(text), "So I choose (B)."),
-    Place("a letter, yes or no at the start", lambda text, _: _first_word(text), "B. Both 6 and 7 do."),
-    Place("the last line", lambda text, _: _last_line(text), "We multiply 6 and 7 to get it:\n42"),
-    Place("the value at the end", lambda text, _: values_at_end(text), "So both have 42 apples."),
+    Place("the letter of a choice at the end", lambda told: _last_choice(told.text), "So I choose (B)."),
+    Place("a letter, yes or no at the start", lambda told: _first_word(told.text), "B. Both 6 and 7 do."),
+    Place("the items of a list at the end", lambda told: _items(told.text), "The solutions are\n- $x = 6$\n- $x = 7$"),
+    Place("the last line", lambda told: _last_line(told.text), "We multiply 6 and 7 to get it:\n42"),
+    Place("what alone is bold", lambda told: told.bold, "There are **42** of them, and in 2 days there will be 13."),
+    Place("the value at the end", lambda told: values_at_end(told.text), "So both have 42 apples."),
+    Place("a word at the end", lambda told: _last_word(told.text), "All sides are equal, so it is a square."),
 )
 """The first that has an answer counts."""
 
 
-def answer_in(text: str) -> str | None:
-    """The final answer of a text without boxes; None if it states none."""
+def answer_in(text: str, bold: str | None = None) -> str | None:
+    """The final answer of a text without boxes; None if it states none. ``bold`` is of `emphasised`."""
+    if text.startswith("{") and (said := json_value(text)) is not None:
+        return said
     hope = last_match(HOPE, text)
     text = undressed(text if hope is None else text[: hope.start()].rstrip())
+    phrase = last_phrase(text)
+    afterwards = _AFTERWARDS.search(text, 0 if phrase is None else phrase.end(), len(text))
+    if afterwards is not None and (early := _first_of(text[: afterwards.start() + 1], bold)):
+        return early
+    return _first_of(text, bold)
+
+
+def emphasised(text: str) -> str | None:
+    """The only text in bold type in the last paragraph, if it is a value."""
+    found = _BOLD.findall(text.rstrip().rpartition("\n\n")[2])
+    if len(found) != 1 or found[0].endswith((":", "：")):
+        return None
+    has_numbers = any(map(str.isdigit, text.rstrip().rpartition("\n\n")[2]))
+    return str(found[0]) if is_bare(found[0]) or (not has_numbers and _FEW_WORDS.fullmatch(found[0])) else None
+
+
+def _first_of(text: str, bold: str | None) -> str | None:
     text = _QED.sub("", text).rstrip()
     text = text[:-60] + _CONTRAST.sub("", text[-60:])
-    phrase = last_phrase(text)
-    found = (place.read(text, phrase) for place in PLACES) if text else iter(())
+    told = Told(text, last_phrase(text), bold)
+    found = (place.read(told) for place in PLACES) if text else iter(())
     return next((answer for answer in found if answer is not None), None) or None
 
 
 def _whole(text: str) -> str | None:
     if not is_bare(text) and not _WORDS_ALONE.fullmatch(text):
+        is_phrase = _DOUBTED.search(text) is None and _PREDICATE.search(text) is None
+        return _found(_FEW_WORDS.fullmatch(text)) if is_phrase else None
+    return last_row(text) if "\\begin" in text else text.rsplit("\n", 1)[-1].strip()
+
+
+def _last_verdict(told: Told) -> str | None:
+    """The yes or no that is a whole line below the phrase."""
+    start = told.text.rfind("\n") + 1
+    said = _YES_OR_NO.fullmatch(told.text[start:].strip()) if told.phrase is not None else None
+    return said["word"] if said is not None and told.phrase is not None and told.phrase.end() <= start else None
+
+
+def _items(text: str) -> str | None:
+    """The items of a list, if each is a value or names one: not the steps of a calculation."""
+    bullets = _BULLETS.search(text)
+    if bullets is None:
         return None
-    return text if "\\begin" in text else text.rsplit("\n", 1)[-1].strip()
+    items = [line.strip().lstrip("-*•").strip().strip("*.;,") for line in bullets[1].strip().split("\n")]
+    if not all(map(is_bare, items)) or any(map(_STEP.search, items)):
+        return None
+    return ", ".join(item.strip("$") for item in items)
+
+
+def _last_word(text: str) -> str | None:
+    """The words after the last verb of a clause without numbers, or its only number word."""
+    clause = re.split(r"[.!?。\n]\s|[,;:] ", text.rstrip(" .!。"))[-1]
+    counted = _found(_THERE_ARE.search(clause))
+    if counted is not None and _is_number(counted.lower()):
+        return counted
+    if any(map(str.isdigit, clause)) or _DOUBTED.search(clause):
+        return None
+    said = _found(_PREDICATE.search(clause[-120:]))
+    said = None if said is not None and said.endswith("ly") else said
+    numbers = [word for word in _WORD.findall(clause[-200:].lower()) if _is_number(word)]
+    return numbers[0] if len(numbers) == 1 and (said is None or numbers[0] in said.lower()) else said
+
+
+def _is_number(word: str) -> bool:
+    return word not in _ARTICLES and (number_in_words(word) is not None or word in FOREIGN_NUMBERS)
+
+
+def _none_such(text: str) -> str | None:
+    return "no solution" if _NO_SUCH.search(text[-80:]) else None
 
 
 def _found(match: re.Match[str] | None) -> str | None:
@@ -160,6 +286,8 @@ def is_bare(text: str) -> bool:
 
 
 def _last_choice(text: str) -> str | None:
+    if (several := _LETTERS.search(text[-60:])) is not None:
+        return ", ".join(re.findall(r"[A-J]", several[1]))
     choice = _CHOICE.search(text[-60:]) or _LETTER_IS.search(text[-80:])
     if choice and not DENIED_BEFORE.search(text[-60:][: choice.start("letter")]) and "n't be" not in text[-60:]:
         return choice["letter"]
@@ -183,10 +311,15 @@ def _first_word(text: str) -> str | None:
 def _last_line(text: str) -> str | None:
     """The last line, if it is only an answer."""
     before, _, line = text.rstrip().rpartition("\n")
-    line = line.strip().strip("*").strip()
+    line = line.strip()
+    if line.startswith("- ") and before.rpartition("\n")[2].lstrip().startswith("- "):
+        line = line[2:]
+    line = line.strip("*").strip()
     letter = LETTER_ALONE.fullmatch(line)
     if letter:
         return letter["letter"]
+    if (said := _YES_OR_NO.fullmatch(line)) is not None:
+        return said["word"]
     return line if before and line and is_bare(line) and _VALUE_FIRST.fullmatch(line) else None
 
 
@@ -207,7 +340,7 @@ def _stated(rest: str) -> str | None:
     if sentence.endswith("}") and "{" not in sentence:
         sentence = sentence.rstrip('"} ')  # {answer: 15}
     sentence = undressed(sentence)
-    if (said := _YES_OR_NO.match(sentence)) and sentence[said.end("word") :][:1] in (",", ".", ""):
+    if (said := _YES_OR_NO.match(sentence)) and sentence[said.end("word") :][:1] in (",", ".", "", "]", "}", ")"):
         return said["word"]
     if _CHOICE_AND_VALUE.fullmatch(sentence):
         return f"({sentence.removeprefix('(')}"
@@ -217,13 +350,13 @@ def _stated(rest: str) -> str | None:
         return None if DENIED_IN_CHINESE.search(sentence[: counted.start(1)]) else counted[1]
     if _IDEOGRAPHS.search(sentence) and (value := _AFTER_EQUALS.search(sentence)):
         return value[1]
-    if re.fullmatch(r"\(?[A-J]\)?", sentence):
+    if re.fullmatch(r"\(?[A-J]\)?|\(?[a-j]\)", sentence):
         return sentence.strip("()")
     sentence = _ARTICLE.sub("", sentence)
     letter = re.match(r"\(?([A-J])(?:[\s:.,)是正选，、：]|$)", sentence)
     if re.match(r"\(?[A-J]\)?,? (?:or|and)\b", sentence):
         return sentence
-    if letter and (sentence.startswith("(") or re.match(r"[A-J](?:[,:.)是正选，、：]| [a-z])", sentence)):
+    if letter and (sentence.startswith("(") or re.match(r"(?!I [a-z])[A-J](?:[,:.)是正选，、：]| [a-z])", sentence)):
         return None if _ANOTHER_LETTER.search(sentence, letter.end(1)) else letter[1]
     inner = last_match(FORMULA, sentence)
     if inner is not None:
@@ -233,7 +366,10 @@ def _stated(rest: str) -> str | None:
             return number["number"]  # "The largest $n$ is 34."
         return formula_text(inner) if _only_words_before(sentence, inner) else sentence  # 3 $\frac{1}{2}$
     words = re.findall(r"[A-Za-z]{2,}", sentence)
-    if len(words) <= 4:
+    first = _VALUE_AND_CLAUSE.match(sentence) if len(words) > 4 else None
+    if first is not None and not _OR_A_NUMBER.search(sentence):
+        return first[1]
+    if len(words) <= 4 and not _SENTENCE_WITH_NUMBER.match(sentence):
         return sentence or None
     number = last_match(NUMBER, sentence)
     if number is None or is_denied(sentence, number):

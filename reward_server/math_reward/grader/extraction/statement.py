@@ -8,11 +8,11 @@ from __future__ import annotations
 import dataclasses
 import re
 
-from math_reward.grader.extraction.around import sign_of
+from math_reward.grader.extraction.around import percent_of, sign_of
 from math_reward.grader.extraction.boxes import BOX, Statement, last_boxes
-from math_reward.grader.extraction.document import json_value, shown, undressed, with_boxes, without_code
+from math_reward.grader.extraction.document import json_value, plain, shown, undressed, with_boxes, without_code
 from math_reward.grader.extraction.phrases import last_match, last_phrase
-from math_reward.grader.extraction.prose import LETTER_ALONE, announced, answer_in, is_bare
+from math_reward.grader.extraction.prose import LETTER_ALONE, announced, answer_in, emphasised, is_bare
 from math_reward.grader.extraction.special_tokens import EMPHASIS, SPECIAL_TOKEN, before_next_turn
 from math_reward.grader.verdict import Mode
 
@@ -23,6 +23,7 @@ TAIL_CHARACTERS = 3_000
 _TOKENS = re.compile(SPECIAL_TOKEN)
 _TAG = re.compile(r"<(?:final_)?answer>(.{1,2000}?)</(?:final_)?answer>", re.IGNORECASE | re.DOTALL)
 _FENCE = re.compile(r"```\w{0,12}")
+_BULLET = re.compile(r"(^|\n)[ \t]{0,8}[-*•][ \t]{1,4}(?=\S)")
 _REASON_IN_BOX = re.compile(r"(?<=[\w)\]}$%]),? ?\\text ?\{,? ?(?:since|because)\b")
 
 
@@ -40,16 +41,17 @@ def final_answer(completion: str, mode: Mode = Mode.LENIENT) -> Statement | None
     if boxed is not None:
         content = json_value(boxed.text) if boxed.text[:2] == '["' else None
         content = content or _without_phrase(undressed(_without_reason(boxed.text)))
+        content = content and content + percent_of(boxed)
         return dataclasses.replace(boxed, text=_signed(sign_of(boxed), content)) if content else None
     if mode is Mode.STRICT or BOX.search(text):
         return None
     text = without_code(_FENCE.sub("\n", text) if "```" in text else text)
-    text = EMPHASIS.sub(r"\1", _TOKENS.sub(" ", text).strip()[-TAIL_CHARACTERS:])
-    answer = answer_in(text)
+    text = plain(_TOKENS.sub(" ", text).strip()[-TAIL_CHARACTERS:]).strip()
+    answer = answer_in(EMPHASIS.sub(r"\1", text), emphasised(text))
     if not answer:
         return None
     before, _, after = text.rpartition(answer)
-    return Statement(answer, boxed=False, before=before, after=after)
+    return Statement(answer, boxed=False, before=_BULLET.sub(r"\1", before), after=after)
 
 
 def _without_reason(text: str) -> str:
@@ -104,9 +106,13 @@ _OPENED = re.compile(rf"(?:{BOX.pattern}|<\|begin_of_box\|>)[\s\"'`*_“「$]*\Z
 _CLOSED = re.compile(r"[\s\"'`*_”」$]*(?:\}|<\|end_of_box)")
 # ", or 13" and "I made a mistake; it should be 13" behind a box
 _VALUE = r"[\s$\\(]{0,4}(?P<value>-?\d[\d,]*(?:\.\d+)?(?:/\d+)?)"
+_OR = (
+    r"or|oder|ou bien|ou|o|u|или|lub|veya|hoặc|أو|或者?|または|또는|unless(?: it is)?|à moins que(?: ce ne soit)?"
+    r"|a menos que(?: sea)?|es sei denn,?|tenzij het(?: toch)?"
+)
 _ALSO = re.compile(
-    rf"[\s$.)\]}}]{{0,8}},?\s{{0,4}}\(?(?:or|oder|ou|o|或|или)\s(?:(?:maybe|perhaps|possibly"
-    rf"|else)\s)?{_VALUE}",
+    rf"[\s$.)\]}}]{{0,8}},?\s{{0,4}}\(?(?:{_OR})\s(?:(?:maybe|perhaps|possibly|else|ربما|vielleicht|peut-être|quizás?"
+    rf"|talvez|forse|может быть)\s)?{_VALUE}",
     re.IGNORECASE,
 )
 _CORRECTED = re.compile(
@@ -117,6 +123,19 @@ _CORRECTED = re.compile(
 )
 
 
+# "To finish we add the 8 sides. So the number of diagonals is 28." behind a box
+_CONCLUDED = re.compile(
+    r"\b(?:so|hence|thus|therefore|conclusion|leaves|in fact|i get|but|bleibt|donc|c'est|quindi|portanto"
+    r"|entonces|это)\b(?:[^.!?\n]{0,70}?(?:\b(?:is|are|gives?|gets?|be|pays?|makes?|est|ist|es|é|è)|[=:]))?"
+    + _VALUE
+    + r"[\s$\\)*]{0,6}[^\W\d_]{0,12}[\s.!*$]{0,4}$"
+    r"|(?:应为|正しくは|実際は)" + _VALUE.replace("<value>", "<other>") + r"[\s$\\)*。.]{0,6}(?:です)?[。.]?$",
+    re.IGNORECASE,
+)
+CONCLUSION_CHARACTERS = 300
+"""A text behind a box that is longer than this is another subject."""
+
+
 def later_answer(said: Statement) -> str | None:
     """Another answer that the text after a box states: "... The answer is 43."; None if it states none."""
     text = _TOKENS.sub(" ", said.after[:TAIL_CHARACTERS])
@@ -124,6 +143,8 @@ def later_answer(said: Statement) -> str | None:
         return None
     if (other := _ALSO.match(text) or _CORRECTED.search(text[:400])) is not None:
         return other["value"]
+    if len(text) <= CONCLUSION_CHARACTERS and (concluded := _CONCLUDED.search(text.rstrip())) is not None:
+        return concluded["value"] or concluded["other"]
     phrase = last_phrase(text)
     stated = None if phrase is None else announced(text, phrase)
     if not stated or not is_bare(stated) or not re.search(r"\d|^[A-J]$", stated):

@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import re
 
+from math_reward.grader.extraction.document import last_row
 from math_reward.grader.extraction.phrases import last_match
 from math_reward.grader.extraction.whole_value import whole_of
 from math_reward.grader.words.chinese_numbers import UNITS_AFTER_DIGITS
 from math_reward.grader.words.number_words import number_in_words
+from math_reward.grader.words.units import is_unit
 
+TAIL_CHARACTERS = 200
+"""How much of the end is searched for a list."""
 MAX_JOINED = 8
 """How many formulas can be one answer together."""
 FORMULA = re.compile(
@@ -22,11 +26,13 @@ FORMULA = re.compile(
     re.DOTALL,
 )
 NUMBER = re.compile(
-    r"(?<![^\W\u3040-\u9fff\uac00-\ud7af])(?<!\.)(?P<number>[-−–]?\s?\\?[$€£]?\s?(?:\d{1,3}(?:,\d{3})+(?![\d,])(?:\.\d+)?|\d+,\d{1,2}(?![\d,.])|\d+(?:\.\d+)?|\.\d+)"
+    r"(?<![^\W\u3040-\u9fff\uac00-\ud7af])(?<!\.)(?P<number>[-−–]?\s?\\?[$€£]?\s?"
+    r"(?:\d{1,3}(?:,\d{3})+(?![\d,])(?:\.\d+)?|\d{1,3}(?:[ \u202f\xa0]\d{3})+(?:,\d{1,2})?(?![\d,])"
+    r"|\d+,\d{1,2}(?![\d,.])|\d+(?:\.\d+)?|\.\d+)"
     rf"(?:{UNITS_AFTER_DIGITS})?"
     r"(?:\s?/\s?\d+(?:\.\d+)?)?(?:\s?\\?%|\s?percent|\s?°|\^\\circ|\^\{\\circ\})?)"
     # A unit may follow without a space, but no other letter and no more of the number.
-    r"(?![.,]?\d)(?=[^a-zA-Z_]|$|(?:[cmk]?m|[km]?[gl]|s|h|ft|in|[ap]m|mph|[KMGkm]?[Bb]|th|st|nd|rd)(?![a-zA-Z]))"
+    r"(?![.,]?\d|-[a-zA-Z])(?=[^a-zA-Z_]|$|(?:[cmk]?m|[km]?[gl]|s|h|ft|in|[ap]m|mph|[KMGkm]?[Bb]|th|st|nd|rd)(?![a-zA-Z]))"
 )
 # "Question 42" names a question.
 _NAMED = re.compile(
@@ -52,7 +58,7 @@ _NAMES_IT = re.compile(
 _GOES_ELSEWHERE = re.compile(
     r",\s*\w+\s+\w+|[;:=]|\b(?:so|then|we|is|are|gives?|gets?|but|and|thus|hence|which|there)\b", re.IGNORECASE
 )
-_BETWEEN = re.compile(r"\s*(?:,\s*)?(?:(?P<alternative>or)|and|,)\s*(?=[$\\])")
+_BETWEEN = re.compile(r"\s*(?:[,，、]\s*)?(?:(?P<alternative>or|或)|and|和|[,，、])\s*(?=[$\\])")
 # "It is not 42", "42 is wrong": the text denies the number.
 DENIED_BEFORE = re.compile(
     r"(?:\bnot|\bunsure|\bguess(?:ing)?|n't|\bnever|\bcannot|\bmaybe|\bperhaps|\bpossibly"
@@ -90,14 +96,51 @@ _NUMBER_WORDS = re.compile(
     r"|exactly)\s+)?([a-z]+(?:[ -][a-z]+){0,5})[.!\s]{0,4}$",
     re.IGNORECASE,
 )
-_CONDITION = re.compile(r"\b(?:for some|for all|for any|for|where|with|when|if|when divided by)\s?$", re.IGNORECASE)
+_CONDITION = re.compile(
+    r"\b(?:for (?:some|all|any|every|each)|for|where|with|when|if|when divided by)"
+    r"(?: (?:an? |the )?(?:arbitrary )?(?:integers?|reals?|natural|positive|whole|constant)"
+    r"(?: numbers?| integers?| constant)?)?\s?$",
+    re.IGNORECASE,
+)
+_DATE = re.compile(
+    r"(?:\d{1,2}(?:st|nd|rd|th) of (?:January|February|March|April|May|June|July|August|September|October|November"
+    r"|December)|(?:January|February|March|April|May|June|July|August|September|October|November|December) \d{1,2}"
+    r"(?:st|nd|rd|th)?(?:, \d{4})?)(?=[.!\s]{0,3}$)"
+)
+_RATIO = re.compile(r"\bratio\b[^.\n]{0,60}?\b(\d{1,9}) to (\d{1,9})[.!\s]{0,3}$")
 # "1/4 (or 0.25)": both have to be the answer.
 _ALTERNATIVE = re.compile(r",? ?\(?\bor \$?(?P<value>-?[\d.,]{0,12}\d(?:/\d{1,9})?\s?\\?%?)\$?\)?[.\s]{0,3}$")
+# What belongs to a number behind it: "8:50 p.m.", "30 hours", "90 joules".
+_HALF_OF_DAY = re.compile(r"\s?[ap]\.?\s?m\b\.?", re.IGNORECASE)
+_UNIT = re.compile(
+    r"\s?(?P<unit>[A-Za-z]{3,16}|[ckm]m|[km]g|[mM][lL]|[kMGT]?Hz|[kM]?eV|[kMG]?Pa|[kmM][JWVN]|[NJWV](?=[.,;]?(?:\s|$)))(?![\w^/*-])"
+)
+_ITEM = r"(?:[a-zA-Z](?:_?\d)?\s?=\s?)?-?(?:\d{1,12}(?:\.\d{1,12})?|\.\d{1,12})(?:/\d{1,9})?"
+_JOINT = r"(?:and|or|und|oder|et|ou|y|o|e|и|или|和|或)"
+# "The values are 0.1, 4, and 2", "n = 3 and n = 7"
+_LIST = re.compile(
+    r"(?:\b(?:are|is|be|were|be either|sind|sont|son|são)\b|[:：=]|^)\s*\**(?P<items>"
+    rf"{_ITEM}(?:,\s{_ITEM}){{1,20}}(?:,?\s{_JOINT}\s{_ITEM})?|{_ITEM}\s{_JOINT}\s{_ITEM})\**[.!\s]{{0,3}}$",
+    re.MULTILINE,
+)
+_LABELLED_PAIR = re.compile(
+    r"(?P<items>[a-zA-Z]\s?=\s?-?[\d./]{1,12}\s(?:and|or)\s[a-zA-Z]\s?=\s?-?[\d./]{0,11}\d)[.!\s]{0,3}$"
+)
+_SENTENCE_END = re.compile(r"(?<!\d)[.!。]\s|\n|。")
+_JOINTS = re.compile(rf",?\s{_JOINT}\s")
 _OUT_OF = re.compile(r"\d{1,9} out of $")
 
 
 def values_at_end(text: str) -> str | None:
-    """The value at the end, and the one before it if "or" joins them."""
+    """The value at the end, with those of its list, or the one before it if "or" joins them."""
+    tail = text[-TAIL_CHARACTERS:]
+    listed = _LIST.search(tail) or _LABELLED_PAIR.search(tail)
+    if listed is not None and not is_denied(tail, listed):
+        return _JOINTS.sub(lambda joint: " or " if joint[0].strip(" ,") in ("or", "oder") else ", ", listed["items"])
+    if (day := _DATE.search(tail)) is not None:
+        return day[0]
+    if (ratio := _RATIO.search(tail)) is not None:
+        return f"{ratio[1]}:{ratio[2]}"
     other = _ALTERNATIVE.search(text[-60:])
     if other is None:
         return _value_at_end(text)
@@ -107,13 +150,15 @@ def values_at_end(text: str) -> str | None:
 
 def _value_at_end(text: str) -> str | None:
     formula = last_match(FORMULA, text)
-    if formula is not None and _CONDITION.search(text[max(0, formula.start() - 16) : formula.start()]):
-        formula = last_match(FORMULA, text[: formula.start()])
-        if formula is not None:
-            return formula_text(formula)
+    if formula is not None and _CONDITION.search(text[max(0, formula.start() - 40) : formula.start()]):
+        earlier = last_match(FORMULA, text[: formula.start()])
+        if earlier is not None:
+            said = formula_text(earlier)
+            return formula_text(formula) if said is not None and len(said) == 1 and said.isalpha() else said
+        formula = None
     number = _last_number(text)
     last = max((match for match in (formula, number) if match), key=lambda match: match.end(), default=None)
-    if last is not None and is_denied(text, last):
+    if last is not None and is_denied(text, _first_of(text, last) if last is formula else last, last):
         return None
     if formula is not None and (number is None or number.start() < formula.end()):
         if _OPERATOR_AT_END.search(text[max(0, formula.start() - 4) : formula.start()]) or _OPERATOR_AT_BEGIN.match(
@@ -137,25 +182,67 @@ def _value_at_end(text: str) -> str | None:
     if out_of:
         return f"{out_of[0]}{number['number']}"
     value = whole_of(text, number.start("number"), number.end("number"))
-    return None if value is None or _CALCULATION.fullmatch(value) else value
+    if value is None or _CALCULATION.fullmatch(value):
+        return None
+    has_unit = not is_result and value.endswith(number["number"].strip())
+    return value + _unit_after(text, number.end("number")) if has_unit else value
 
 
-def is_denied(text: str, value: re.Match[str]) -> bool:
-    """Whether the text around a value denies or doubts it: "not 42", "more than 42", "42?", "42 is wrong"."""
+def _unit_after(text: str, end: int) -> str:
+    """The unit that stands behind a number, with the space before it; or nothing."""
+    half = _HALF_OF_DAY.match(text, end) if ":" in text[max(0, end - 6) : end] else None
+    if half is not None:
+        return half[0].rstrip(".")
+    unit = _UNIT.match(text, end)
+    known = unit is not None and (is_unit(unit["unit"]) or is_unit(unit["unit"].lower()))
+    return unit[0] if unit is not None and known else ""
+
+
+def values_in_last_sentence(text: str) -> list[str]:
+    """All formulas and numbers of the last sentence, in their order."""
+    sentence = _SENTENCE_END.split(text.rstrip(" .。\n"))[-1]
+    found: list[str] = []
+    end = 0
+    while (match := FORMULA.search(sentence, end)) or (match := NUMBER.search(sentence, end)):
+        number = NUMBER.search(sentence, end)
+        if number is not None and number.start() < match.start():
+            match = number
+        value = formula_text(match) if match.re is FORMULA else match["number"]
+        found += [value.strip().removeprefix("=").strip()] if value else []
+        end = match.end()
+    return found
+
+
+def is_denied(text: str, value: re.Match[str], last: re.Match[str] | None = None) -> bool:
+    """Whether the text around a value denies or doubts it: "not 42", "more than 42", "42?", "42 is wrong". ``last`` is
+    the last of several values.
+    """
     before = text[max(0, value.start() - 40) : value.start()].rstrip()
+    end = (last or value).end()
     return (
-        text[value.end() : value.end() + 1] in ("?", "吗")
+        text[end : end + 1] in ("?", "吗")
         or DENIED_IN_CHINESE.search(before[-8:]) is not None
         or DENIED_BEFORE.search(before + " ") is not None
-        or DENIED_AFTER.match(text, value.end()) is not None
+        or DENIED_AFTER.match(text, end) is not None
         or _CHANGED_BEFORE.search(before + " ") is not None
-        or _CHANGED_AFTER.match(text, value.end()) is not None
+        or _CHANGED_AFTER.match(text, end) is not None
     )
+
+
+def _first_of(text: str, formula: re.Match[str]) -> re.Match[str]:
+    """The first of the formulas that are joined to this one: "$x = 1$ or $x = 2$"."""
+    for before in reversed(list(FORMULA.finditer(text, 0, formula.start()))[-MAX_JOINED:]):
+        gap = _BETWEEN.match(text, before.end())
+        if gap is None or gap.end() != formula.start():
+            break
+        formula = before
+    return formula
 
 
 def _joined(text: str, formula: re.Match[str]) -> str | None:
     """The last formula and those that "and", "or" or commas join to it: "$x = 1$ and $x = 2$"."""
-    parts = [formula_text(formula)]
+    is_result = text[: formula.start()].rstrip().endswith("=")
+    parts = [formula_text(formula, tail="" if is_result else text[formula.end() : formula.end() + 24])]
     start = formula.start()
     for before in reversed(list(FORMULA.finditer(text, 0, start))[-MAX_JOINED:]):
         gap = _BETWEEN.match(text, before.end())
@@ -191,7 +278,10 @@ def formulas_from(first: re.Match[str], text: str) -> str | None:
 
 
 def formula_text(match: re.Match[str], tail: str = "") -> str | None:
-    content = next((part for part in match.groups() if part is not None), "").strip()
+    content = last_row(next((part for part in match.groups() if part is not None), "").strip())
     # "$28$ %" and "$28$ percent" are 28 percent.
-    unit = re.match(r"\s?(\\?%|percent\b|pct\b)", tail)
-    return f"{content} {unit[1]}" if unit and content else content or None
+    percent = re.match(r"\s?(\\?%|percent\b|pct\b)", tail)
+    if percent and content:
+        return f"{content} {percent[1]}"
+    unit = _unit_after(tail, 0) if content and content[-1] in "0123456789}" else ""
+    return f"{match[0]}{unit}" if unit else content or None

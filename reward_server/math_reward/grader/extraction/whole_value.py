@@ -46,6 +46,8 @@ def whole_of(text: str, start: int, end: int) -> str | None:
         low, high = _balanced(tokens, *wider)
     while low > 0 and tokens[low].kind == "open" and _kind(tokens, low - 1) == "function":
         low = _left(tokens, low - 1)  # sqrt(13)
+    while low > 0 and tokens[low].kind == "open" and _kind(tokens, low - 1) == "close":
+        low = _operand(tokens, low - 1)  # (x + 4)(x + 1)
     first = min(tokens[low].start, start) if low >= 0 else 0
     if low < 0 or (text[first] in "([" and _CALLED.search(text, max(0, first - 2), first)):
         return None

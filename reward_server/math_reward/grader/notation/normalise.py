@@ -20,7 +20,7 @@ _INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff\u00ad]")
 # Signs whose name in HTML is their name in LaTeX.
 _NAMED = (
     "forall angle emptyset setminus pm lfloor rfloor lceil rceil langle rangle equiv pi alpha beta gamma delta epsilon"
-    " theta lambda mu rho sigma tau phi omega Delta Omega"
+    " theta lambda mu nu xi eta zeta kappa chi psi rho sigma tau phi omega Gamma Lambda Xi Psi Phi Theta Delta Omega"
 )
 _SIGNS = {html5[f"{name};"]: rf"\{name} " for name in _NAMED.split()} | {
     sign: meaning
@@ -80,6 +80,11 @@ _SIGNS = {html5[f"{name};"]: rf"\{name} " for name in _NAMED.split()} | {
     }.items()
     for sign in signs
 }
+# "84 संतरे", "39টি": a number and what is counted, in a script that no formula has.
+_COUNTED = re.compile(
+    r"^(\W{0,3}\d[\d.,/]{0,20})\s?[\u0400-\u052f\u0590-\u06ff\u0900-\u0e7f\u10a0-\u10ff]"
+    r"(?:[^\W\d_]|[\u0900-\u0e7f\u0610-\u065f]){0,24}[।.]?\Z"
+)
 _SIGN = re.compile("[" + re.escape("".join(_SIGNS)) + "]")
 
 _COMMANDS = {
@@ -192,6 +197,33 @@ _WORDS = (
     ),
     Rewrite(_has("="), re.compile("^="), "", ("=5", "5")),
     Rewrite(
+        _has(","), re.compile(r"(?<![\d.,])(\d{1,6}),(\d{2})(?= ?(?:€|[Ee]uros?\b|EUR\b|zł|kr\b))"), r"\1.\2",
+        ("6,50 Euro", "6.50 Euro"),
+    ),
+    Rewrite(
+        _has(","), re.compile(r"(?<![\d.,])(\d{1,3}(?:[ \u202f\xa0]\d{3})+),(\d{1,2})(?!\d)"),
+        lambda number: re.sub(r"\s", "", number[1]) + "." + number[2], ("1 234,5 euros", "1234.5 euros"),
+    ),
+    Rewrite(
+        _has("nfinitely many "), re.compile(r"([Ii]nfinitely many) (?:real |integer )?solutions?"), r"\1",
+        ("infinitely many solutions", "infinitely many"),
+    ),
+    Rewrite(_has("0b"), re.compile(r"(?<![\w.])0b([01]{1,64})(?!\w)"), r"\1_2", ("0b1011", "1011_2")),
+    Rewrite(
+        _has(" and "), re.compile(r"^(-?\d{1,6}) and (\d{1,4}/\d{1,4})\Z"), r"\1 \2", ("4 and 5/8", "4 5/8")
+    ),
+    Rewrite(
+        _has("onst", "cte"), re.compile(r"(?<=\+) ?(?:\\(?:text|mathrm) ?\{ ?)?[Cc](?:onst(?:ant)?|te)\.?(?: ?\})?\Z"),
+        " C", (r"x^2 + \text{const}", "x^2 + C"),
+    ),
+    Rewrite(
+        _has(" rad"), re.compile(r"(?<=[\w)}π]) rad(?:ian)?s?\Z"), r"\\text{ rad}", (r"\pi/4 rad", r"\pi/4\text{ rad}")
+    ),
+    Rewrite(
+        _has("\\text"), re.compile(r"\\text ?\{ (?:ou|oder|o|или|或|または) \}"), r"\\text{ or }",
+        (r"1 \text{ ou } 2", r"1 \text{ or } 2"),
+    ),
+    Rewrite(
         _has("="), re.compile(r"(?<![a-zA-Z\\\d.)}^_])([a-zA-Z])(\d)(?= ?=)"), r"\1_\2",
         ("x1 = 1, x2 = 3", "x_1 = 1, x_2 = 3"),
     ),
@@ -236,6 +268,10 @@ _WORDS = (
         r"\\\g<0>", ("frac{1}{2}", r"\frac{1}{2}"),
     ),
 )  # fmt: skip
+_OPEN_ENDS = Rewrite(  # Both ends are left out.
+    _has("[", "]"), re.compile(r"([\[\]])([^\[\](),;]{1,60})([,;])([^\[\](),;]{1,60})(?<!\\sqrt)([\[\]])"),
+    _with_round_brackets, ("]a, b[", "(a, b)"),
+)  # fmt: skip
 _MARKUP = (
     Rewrite(
         _has("^"), re.compile(r"\^\{?(\d{1,3})\}? ?/ ?_\{?(\d{1,3})\}?"), r"\\frac{\1}{\2}",
@@ -262,10 +298,7 @@ _MARKUP = (
         _has("<"), re.compile(r"^<(.*,.*)>\Z", re.DOTALL), r"\\langle \1 \\rangle",
         ("<1, 2>", r"\langle 1, 2 \rangle"),
     ),
-    Rewrite(  # Both ends are left out.
-        _has("[", "]"), re.compile(r"([\[\]])([^\[\](),;]{1,60})([,;])([^\[\](),;]{1,60})(?<!\\sqrt)([\[\]])"),
-        _with_round_brackets, ("]a, b[", "(a, b)"),
-    ),
+    _OPEN_ENDS,
 )  # fmt: skip
 _LATEX = (
     Rewrite(_has("\\text"), re.compile(r"\\text ?\{ ?([:,;.=+/-]) ?\}"), r"\1", (r"3\text{:}5", "3:5")),
@@ -390,6 +423,8 @@ _WITHOUT_LATEX = (Rewrite(_has("~"), re.compile("~"), " ", ("1~2", "1 2")),)
 _AT_LAST = (
     Rewrite(_has("**"), EMPHASIS, r"\1", ("**x = 5** m", "x = 5 m")),
     Rewrite(_has("$", "\\"), re.compile(r"(?<!\\)\$|\\[()]"), " ", ("x = $5$", "x = 5")),
+    Rewrite(_has("10"), re.compile(r"(?<=\d) +(?=10 ?\^)"), r" \\times ", ("2.24 10^7", r"2.24 \times 10^7")),
+    _OPEN_ENDS,  # without the spaces and commands that stood in it
     Rewrite(
         lambda text: text.endswith(")"),
         re.compile(r"(?<=[\w\d}) ])\(([a-z] ?(?:\\(?:ge|le|ne)(?![a-z])|[<>]=?) ?[^()]{1,40})\)$"), r", \1",
@@ -459,7 +494,7 @@ def _trimmed(text: str) -> str:
 
 def ascii_signs(text: str) -> str:
     """Mathematical signs of Unicode as LaTeX; the rest in its compatible plain form (NFKC)."""
-    text = _INVISIBLE.sub("", text)
+    text = _COUNTED.sub(r"\1", _INVISIBLE.sub("", text))
     # Before NFKC, which would turn 4² into 42 and 1½ into 11/2.
     text = _SUPERSCRIPT_RUN.sub(lambda m: "^{" + unicodedata.normalize("NFKC", m[0]) + "}", text)
     text = _SUBSCRIPT_RUN.sub(lambda m: "_{" + unicodedata.normalize("NFKC", m[0]) + "}", text)

@@ -1,0 +1,112 @@
+"""Questions with choices: the prompt's "(A) 56 (B) 63 (C) 72" says which letter an answer means, and which text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+PROMPT_CHARACTERS = 4_000
+"""How much of a prompt's end is searched for choices."""
+MAX_TEXT = 300
+LETTERS = "ABCDEFGHIJ"
+
+# "(A) 56", "A) 56", "A. 56", "A：56"
+_MARK = re.compile(
+    r"(?<![\w\\^_$(])(?:[(\[]\s?(?P<inner>[A-Ja-j])\s?[)\]]|(?P<letter>[A-Ja-j])(?:\)|[.:](?=\s)|[．、：]))[.:]?\s?"
+)
+_LETTER_ALONE = re.compile(r"(?:\\(?:text|math)\w*\s?\{)?[\s*]*[(\[]?\s?([A-Ja-j])\s?[)\]]?[\s.*:}]*")
+_LETTER_AND_TEXT = re.compile(
+    r"(?:\\(?:text|math)\w*\s?\{)?\s*(?:(?:[Oo]ption|[Cc]hoice) )?"
+    r"(?:[(\[]\s?([A-Ja-j])\s?[)\]][.:,]?|([A-Ja-j])\s?(?:[).:,：．、]|(?=\()))[\s*}]*(\S.*?)[\s.*}]*",
+    re.DOTALL,
+)
+_NOISE = re.compile(r"\\(?:text\w*|mathrm|displaystyle)(?![a-z])|[\s$*{}\\.,;:。；，'\"“”()]+")
+
+
+def choices_of(prompt: str) -> dict[str, str]:
+    """The choices of a prompt's last question, letter by letter; empty if it has none.
+
+    Args:
+        prompt: the question.
+
+    Returns:
+        Each letter in upper case, and its text. A question has A, B and one more at least; two are enough in brackets.
+    """
+    text = prompt[-PROMPT_CHARACTERS:]
+    marks = list(_MARK.finditer(text))
+    found: dict[str, str] = {}
+    for first, mark in enumerate(marks):
+        if _letter(mark) not in ("A", "a"):
+            continue
+        run = [mark]
+        for other in marks[first + 1 :]:
+            if ord(_letter(other)) == ord(_letter(run[-1])) + 1:
+                run.append(other)
+        if len(run) > 2 or (len(run) == 2 and all(one["inner"] for one in run)):
+            ends = [*(following.start() for following in run[1:]), len(text)]
+            texts = [text[one.end() : end].strip() for one, end in zip(run, ends, strict=True)]
+            texts[-1] = texts[-1].partition("\n")[0]
+            found = {
+                _letter(one).upper(): said[:MAX_TEXT].rstrip(" ;,\n") for one, said in zip(run, texts, strict=True)
+            }
+    return found if all(found.values()) else {}
+
+
+def same_choice(
+    choices: Mapping[str, str], reference: str, answer: str, after: str, same: Callable[[str, str], bool]
+) -> bool | None:
+    """Whether an answer means the choice that the reference is.
+
+    Args:
+        choices: of `choices_of`.
+        reference: a letter, the text of a choice, or both.
+        answer: likewise; ``after`` is what follows it in the completion.
+        same: whether two texts, reference and answer, are the same.
+
+    Returns:
+        None where the choices do not decide: the reference is none of them, or neither side names a letter.
+
+    Raises:
+        ValueError: the answer's letter has the text of another choice.
+    """
+
+    def meant(text: str) -> str | None:
+        """The only choice with this text."""
+        plain = _plain(text)
+        found = [letter for letter, said in choices.items() if _plain(said) == plain]
+        found = found or [letter for letter, said in choices.items() if len(text) < MAX_TEXT and same(said, text)]
+        return found[0] if len(found) == 1 else None
+
+    expected, its_text = _split(reference, choices)
+    letter, text = _split(answer, choices)
+    if expected is None and its_text:
+        expected = meant(its_text)
+        if letter is None:
+            return None  # Both are texts.
+    if expected is None:
+        return None
+    if letter is None:
+        letter = meant(answer)
+        return None if letter is None else letter == expected
+    text = text or after.lstrip(" *)").removeprefix(".").partition("\n")[0].strip(" .*:。：")
+    if text and (other := meant(text)) is not None and other != letter:
+        raise ValueError("its letter has the text of another choice")
+    return letter == expected
+
+
+def _split(text: str, choices: Mapping[str, str]) -> tuple[str | None, str]:
+    """The letter of a choice and what stands behind it; None and the whole text if it does not begin with one."""
+    if alone := _LETTER_ALONE.fullmatch(text):
+        letter = alone[1].upper()
+        return (letter, "") if letter in choices else (None, text)
+    if (both := _LETTER_AND_TEXT.fullmatch(text)) and (letter := (both[1] or both[2]).upper()) in choices:
+        return letter, both[3]
+    return None, text
+
+
+def _letter(mark: re.Match[str]) -> str:
+    return mark["inner"] or mark["letter"]
+
+
+def _plain(text: str) -> str:
+    return _NOISE.sub("", text).casefold()
