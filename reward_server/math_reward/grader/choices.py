@@ -12,15 +12,36 @@ LETTERS = "ABCDEFGHIJ"
 
 # "(A) 56", "A) 56", "A. 56", "A：56"
 _MARK = re.compile(
-    r"(?<![\w\\^_$(])(?:[(\[]\s?(?P<inner>[A-Ja-j])\s?[)\]]|(?P<letter>[A-Ja-j])(?:\)|[.:](?=\s)|[．、：]))[.:]?\s?"
+    r"(?<![\w\\^_$(])(?:[(\[]\s?(?P<inner>[A-Ja-j])\s?[)\]]|(?P<letter>[A-Ja-j])(?:\)|[.:](?=\s|[-$\\\d])|[．、：]))[.:]?\s?"
 )
-_LETTER_ALONE = re.compile(r"(?:\\(?:text|math)\w*\s?\{)?[\s*]*[(\[]?\s?([A-Ja-j])\s?[)\]]?[\s.*:}]*")
+_LETTER_ALONE = re.compile(
+    r"(?:\\(?:text|math)\w*\s?\{)?[\s*]*(?:(?:[Oo]ption|[Cc]hoice)[ _])?[(\[]?\s?([A-Ja-j])\s?[)\]]?[\s.*:}]*"
+)
 _LETTER_AND_TEXT = re.compile(
-    r"(?:\\(?:text|math)\w*\s?\{)?\s*(?:(?:[Oo]ption|[Cc]hoice) )?"
-    r"(?:[(\[]\s?([A-Ja-j])\s?[)\]][.:,]?|([A-Ja-j])\s?(?:[).:,：．、]|(?=\()))[\s*}]*(\S.*?)[\s.*}]*",
+    r"(?:\\(?:text|math)\w*\s?\{)?\s*(?P<named>(?:[Oo]ption|[Cc]hoice)[ _])?"
+    r"(?:[(\[]\s?([A-Ja-j])\s?[)\]][.:,]?|([A-Ja-j])\s?(?:[).:,：．、]|(?=\()|(?(named)\s|(?!))))[\s*}]*(\S.*?)[\s.*}]*",
     re.DOTALL,
 )
 _NOISE = re.compile(r"\\(?:text\w*|mathrm|displaystyle)(?![a-z])|[\s$*{}\\.,;:。；，'\"“”()]+")
+
+
+_LETTERS = re.compile(
+    r"(?:[\s(\[,、，;&.){}\]*$]|\\text\w*|and|und|y|et|和)*(?:\(?[A-J]\)?(?:[\s(\[,、，;&.){}\]*$]|\\text\w*|and|und|y|et|和)+)*"
+    r"\(?[A-J][\s).,}\]*$]*"
+)
+_JOINED_LETTERS = re.compile(r"[A-J]{2,10}")
+
+
+def letters(text: str, *, joined: bool = False) -> frozenset[str] | None:
+    """The letters of several choices, "(A), (C)" or, with ``joined``, "AC"; None if the text is something else."""
+    if joined and _JOINED_LETTERS.fullmatch(text) and len({*text}) == len(text):
+        return frozenset(text)
+    found = (
+        re.findall(r"(?<![a-zA-Z])[A-J](?![a-zA-Z])", text)
+        if len(text) < MAX_TEXT and _LETTERS.fullmatch(text)
+        else []
+    )
+    return frozenset(found) if found else None
 
 
 def choices_of(prompt: str) -> dict[str, str]:
@@ -77,6 +98,8 @@ def same_choice(
         found = found or [letter for letter, said in choices.items() if len(text) < MAX_TEXT and same(said, text)]
         return found[0] if len(found) == 1 else None
 
+    if len(letters(reference) or ()) > 1:
+        return None
     expected, its_text = _split(reference, choices)
     letter, text = _split(answer, choices)
     if expected is None and its_text:
@@ -99,8 +122,8 @@ def _split(text: str, choices: Mapping[str, str]) -> tuple[str | None, str]:
     if alone := _LETTER_ALONE.fullmatch(text):
         letter = alone[1].upper()
         return (letter, "") if letter in choices else (None, text)
-    if (both := _LETTER_AND_TEXT.fullmatch(text)) and (letter := (both[1] or both[2]).upper()) in choices:
-        return letter, both[3]
+    if (both := _LETTER_AND_TEXT.fullmatch(text)) and (letter := (both[2] or both[3]).upper()) in choices:
+        return letter, both[4]
     return None, text
 
 

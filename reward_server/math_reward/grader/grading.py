@@ -6,10 +6,11 @@ import re
 from collections.abc import Sequence
 
 from math_reward.grader.asked_form import missing_form
-from math_reward.grader.choices import choices_of, same_choice
+from math_reward.grader.choices import LETTERS, choices_of, letters, same_choice
 from math_reward.grader.compared import compared
 from math_reward.grader.errors import NotMathematics, TooComplex, Undefined
 from math_reward.grader.extraction.around import changed, denied_inside, taken_back
+from math_reward.grader.extraction.boxes import boxes_in
 from math_reward.grader.extraction.prompt import cut_prompt, is_quoted_box, without_quote
 from math_reward.grader.extraction.statement import Statement, final_answer, later_answer, span_of
 from math_reward.grader.extraction.values_at_end import values_in_last_sentence
@@ -30,6 +31,7 @@ from math_reward.json_lines import NoAnswer, label_text
 CACHED_VERDICTS = 16_384
 CACHED_VERDICT_BYTES = 64 * 2**20
 # "0.00 equals 0.01 dollars" contradicts itself as it does without the unit.
+_PART_LABEL = re.compile(r"(?:^|(?<=[;,.\s]))\s*[(（](?:[IVⅠⅡⅢⅣ]{1,3}|[1-6]|[a-f])[)）]\s*")
 _UNIT_AT_END = re.compile(r"(?<=[\d$)])\s[a-zA-Z]{1,16}\Z")
 _DIRECTIONS = frozenset("\u202d\u202e\u2066\u2067\u2068")
 PART_CHARACTERS = 300
@@ -123,8 +125,10 @@ def _grade(completion: str, references: list[str], prompt: str | None, options: 
     if said is None or (prompt is not None and said.boxed and is_quoted_box(completion, prompt)):
         return Grade(Verdict.NO_ANSWER, None, first)
     graded = _graded(said, usable, prompt, options)
-    if graded.verdict is Verdict.WRONG and not said.boxed and (parts := _parts(said, usable, options)) is not None:
-        return parts
+    if graded.verdict is Verdict.WRONG:
+        parts = _boxes(completion, usable, options) if said.boxed else _parts(said, usable, options)
+        if parts is not None:
+            return parts
     if graded.correct and (later := later_answer(said)) is not None:
         rounded = dataclasses.replace(options, allow_rounded=True)
         other = _graded(Statement(later, boxed=False), usable, prompt, rounded)
@@ -144,7 +148,8 @@ def _graded(said: Statement, usable: list[Reference], prompt: str | None, option
     if denial is not None and not any(denial in reference.given for reference in usable):
         detail = "The words in the answer deny it."
         return Grade(Verdict.AMBIGUOUS, _shown(said.text), first, detail, Stage.STRING)
-    if prompt is not None and (graded := _by_choice(said, usable, prompt, options)) is not None:
+    graded = _by_letters(said, usable) or (_by_choice(said, usable, prompt, options) if prompt is not None else None)
+    if graded is not None:
         return graded
     best: Grade | None = None
     for reference in usable:
@@ -162,6 +167,22 @@ def _graded(said: Statement, usable: list[Reference], prompt: str | None, option
     return best
 
 
+def _boxes(completion: str, usable: list[Reference], options: Options) -> Grade | None:
+    """The grade of an answer that has a box for each part of a reference such as "(I) 2; (II) x + 1", in this order."""
+    for reference in usable:
+        parts = [part.strip(" ;,.") for part in _PART_LABEL.split(reference.given)]
+        if len(parts) < 3 or parts[0] or len(parts) > MAX_PARTS + 1:
+            continue
+        boxes = boxes_in(completion)[-len(parts) + 1 :]
+        expected = [Reference.read(part) for part in parts[1:]]
+        if len(boxes) == len(expected) and all(
+            one.fault is None and _compared(one, box, options).correct
+            for one, box in zip(expected, boxes, strict=True)
+        ):
+            return Grade(Verdict.CORRECT, "; ".join(boxes), reference.given, None, Stage.STRUCTURE)
+    return None
+
+
 def _parts(said: Statement, usable: list[Reference], options: Options) -> Grade | None:
     """The grade of an answer that says the parts of a reference one by one: "The quotient is 4, the remainder 3" for
     ``4, 3``. The last sentence must have these values alone, in this order.
@@ -177,6 +198,17 @@ def _parts(said: Statement, usable: list[Reference], options: Options) -> Grade 
                 return Grade(Verdict.CORRECT, ", ".join(values), reference.given, None, Stage.STRUCTURE)
         except (NotMathematics, TooComplex, Undefined, Contradiction):
             continue
+    return None
+
+
+def _by_letters(said: Statement, usable: list[Reference]) -> Grade | None:
+    """The grade, if the reference is several choices, "AC" or "A, C", and the answer is one or more; else None."""
+    answer = letters(said.text)
+    for reference in usable if answer is not None else ():
+        expected = letters(reference.text, joined=True)
+        if expected is not None and len(expected) > 1 and (answer is not None and answer <= frozenset(LETTERS)):
+            verdict = Verdict.CORRECT if answer == expected else Verdict.WRONG
+            return Grade(verdict, said.text, reference.given, None, Stage.STRUCTURE, CHOICE.sentence)
     return None
 
 

@@ -42,6 +42,7 @@ FORMULA_CHARACTERS = 300
 MAX_TERMS = 64
 """A sum with more terms is not written out."""
 
+_E_NOTATION = re.compile(r"-?\d(?:\.\d{1,20})?[eE][+-]?\d{1,3}")
 _WHITE = re.compile(r"\s+")
 _OPERATORS = tuple("=<>+-*/^_([{\\,0123456789.")
 _FORMULA = re.compile(r"\$\$?([^$]{1,300})\$\$?|\\\((.{1,300}?)\\\)|\\\[(.{1,300}?)\\\]", re.DOTALL)
@@ -76,7 +77,7 @@ _ANOTHER_FORM = re.compile(
 def restates(answer: Answer, reference: Reference, prompt: str) -> bool:
     """Whether a correct answer copies an operation from the prompt that the reference does not have."""
     text, prompt = _WHITE.sub("", answer.normal), prompt[-PROMPT_CHARACTERS:]
-    if len(text) < 3 or text == _WHITE.sub("", reference.normal):
+    if len(text) < 3 or text == _WHITE.sub("", reference.normal) or _E_NOTATION.fullmatch(text):
         return False
     try:
         tree, expected = result(answer.reading.tree), result(reference.reading.tree)

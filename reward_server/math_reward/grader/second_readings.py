@@ -23,7 +23,8 @@ _GROUP_FROM_ZERO = re.compile(r",0\d\d")
 _PLAIN_LIST = re.compile(r"-?[\d.]+(?: ?, ?-?[\d.]+)+")
 _DECIMAL_COMMA = re.compile(r"(-?\d+),(\d+)")
 _CHOICE = re.compile(
-    r"(?:\\(?:text|math)\w*\s?\{)?\s?(?:[Oo]ption |[Cc]hoice )?(?:\(\s?([A-J])\s?\):?|([A-J])\s?[.):])[}\s]{1,4}(\S.*)"
+    r"(?:\\(?:text|math)\w*\s?\{)?\s?(?:(?:[Oo]ption|[Cc]hoice)[ _])?"
+    r"(?:\(\s?([A-J])\s?\):?|([A-J])\s?[.):])[}\s]{1,4}(\S.*)"
 )
 # What follows the letter is what the choice says: no other letter, and nothing about the letter.
 _ANOTHER_CHOICE = re.compile(r"\bor\b|\([A-J]\)")

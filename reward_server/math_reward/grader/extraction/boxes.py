@@ -90,6 +90,13 @@ def last_boxes(text: str) -> Statement | None:
     return Statement(", ".join(contents), True, alternatives, *around)
 
 
+def boxes_in(text: str) -> list[str]:
+    """What each of the last boxes holds, inner boxes unwrapped."""
+    starts = [match.start() for match in BOX.finditer(text)][-MAX_BOXES:]
+    boxes = _closed_boxes(text, starts[0]) if starts else []
+    return [_OPEN_BOX.sub("", text[begin:end]).strip() for _, begin, end in boxes]
+
+
 def _closed_boxes(text: str, start: int) -> list[tuple[int, int, int]]:
     """For each closed box that is in no other: where it begins, where its content begins and where that ends."""
     opened: list[

@@ -165,6 +165,8 @@ def _record(value: dict[str, Any]) -> str | None:
     for key in ANSWER_KEYS:
         if key in parts:
             return f"{parts[key]} {parts.get('unit', '')}".strip() if key == "value" else parts[key]
+    if len(value) == 1 and isinstance(next(iter(value.values())), list):
+        return next(iter(parts.values()), None)
     named = len(parts) == len(value) and all(len(key) == 1 and key.isalpha() for key in parts)
     return ", ".join(f"{key} = {part}" for key, part in parts.items()) if named and parts else None
 

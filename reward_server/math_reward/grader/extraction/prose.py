@@ -30,12 +30,11 @@ from math_reward.grader.words.vocabulary import GREEK
 WHOLE_CHARACTERS = 400
 """A longer text is never only an answer."""
 _REFUSAL = re.compile(
-    r"\b(?:i )?(?:do ?n[o']t|don't|cannot|can't|can not|could ?n[o']t|could not|unable to) "
-    r"(?:know|determine|solve|answer|find|tell|say|compute|figure|verify|be (?:determined|solved|found|answered))"
-    r"|\btell whether\b|\bwithout (?:reaching|finding)\b|\bleave (?:it|this) to the reader|\bnon (?:lo )?so\b"
-    r"|\bno (?:lo )?sé\b|\bje ne sais\b|\bje laisse\b|\bweiß (?:ich |es )?nicht\b|\bnevím\b|\bnie wiem\b|\bnão sei\b"
+    r"(?:n['o]t|not|unable to) (?:know|determine|solve|answer|find|tell|say|compute|figure|verify"
+    r"|be (?:determined|solved|found|answered))|(?:tell whether|without (?:reaching|finding))\b"
+    r"|(?:it|this) to the reader"
+    r"|\b(?:non (?:lo )?so|no (?:lo )?sé|je (?:ne sais|laisse)|weiß (?:ich |es )?nicht|nevím|nie wiem|não sei)\b"
     r"|не знаю|不知道|わかりません|모르겠",
-    re.IGNORECASE,
 )
 # "56, though ...", "42, because 6 * 7 = 42"
 # "The chef used 1 apple"
@@ -43,8 +42,8 @@ _SENTENCE_WITH_NUMBER = re.compile(r"(?:the|he|she|they|it|we|i|there|john|a|an)
 _OR_A_NUMBER = re.compile(r"\bor \$?-?\d")
 _VALUE_AND_CLAUSE = re.compile(r"(\$?-?\d[\d,]*(?:\.\d+)?(?:/\d+)?\s?%?)\s?[,;]\s(?=[a-zA-Z])(?!(?:or|and)\b)")
 _CHOICE = re.compile(
-    r"(?:\b(?:it's|it\s+is|is|be|choose|pick|select|go(?:ing)? with|[Oo]ption|[Cc]hoice|[Aa]nswer|[Aa]ntwort"
-    r"|[Rr]éponse|[Rr]espuesta|[Rr]isposta|[Oo]pci[óo]n|[Oo]pção|[Aa]lternativa"
+    r"(?:\b(?:it's|it\s+is|is|be|choose|pick|select|go(?:ing)? with|[Hh]ence|[Tt]hus|leav(?:es|ing)"
+    r"|[Oo]ption|[Cc]hoice|[Aa]nswer|[Aa]ntwort|[Rr]éponse|[Rr]espuesta|[Rr]isposta|[Oo]pci[óo]n|[Oo]pção|[Aa]lternativa"
     r"|(?:[Rr]ichtig|[Kk]orrekt)e?(?:\s\w+)?\s(?:ist|:))|选项|选择?|是|为)"
     r"\s*[:：–—-]?\s*[(\[]?(?P<letter>[A-J])[)\]]?\s*"
     r"(?:[.)。]|$|,? ?(?:because|since|denn|da|car|porque)\b|是正确|正确|is correct)"
@@ -52,6 +51,7 @@ _CHOICE = re.compile(
 _LETTERS = re.compile(
     r"\b(?:is|are|be|choose|select)\s((?:\([A-J]\),? (?:and |und |et |y )?){1,8}\([A-J]\))[.!\s]{0,3}$"
 )
+_SEVERAL_LETTERS = re.compile(r"\(?[A-J]\)?(?:(?:,|、|，|&|,? and) ?(?:and )?\(?[A-J]\)?(?![a-zA-Z]))+")
 _LETTER_IS = re.compile(
     r"(?<![\w\\])[(\[]?(?P<letter>[A-J])[)\]]?(?: is (?:the )?(?:correct|right|best)\b[^.\n]{0,30}|选项|(?:是"
     r"|选项)?正确的?)[.!。]?\s*$"
@@ -97,7 +97,8 @@ _TRUTH = re.compile(
 )
 _CHOICE_AND_VALUE = re.compile(r"\(?[A-J]\) ?(?:[^A-Za-z]{1,60}|\$[^$]{1,60}\$)")
 _NO_SOLUTION = re.compile(
-    r"\b(?:there (?:is|are)|has|have) (no (?:real |integer |such )?solutions?)[.!\s]{0,3}$", re.IGNORECASE
+    r"\b(?:there (?:is|are)|has|have) (no (?:real |integer |such )?solutions?)(?:\s?\([^()\n]{0,20}\))?[.!\s]{0,3}$",
+    re.IGNORECASE,
 )
 _NO_SUCH = re.compile(
     r"\bthere (?:is|are) no such (?:\w+ ){0,2}\w+(?:\s?[$(][^$\n]{1,20}[$)])?[.!\s]{0,3}$", re.IGNORECASE
@@ -167,7 +168,7 @@ PLACES = (
     ),
     Place(
         "nowhere, as it says",
-        lambda told: "" if _REFUSAL.search(told.text[-300:]) else None,
+        lambda told: "" if _REFUSAL.search(told.text[-300:].lower()) else None,
         "I can't tell: 41 or 42",
     ),
     Place(
@@ -194,10 +195,11 @@ def answer_in(text: str, bold: str | None = None) -> str | None:
         return said
     hope = last_match(HOPE, text)
     text = undressed(text if hope is None else text[: hope.start()].rstrip())
-    phrase = last_phrase(text)
-    afterwards = _AFTERWARDS.search(text, 0 if phrase is None else phrase.end(), len(text))
-    if afterwards is not None and (early := _first_of(text[: afterwards.start() + 1], bold)):
-        return early
+    if _AFTERWARDS.search(text):
+        phrase = last_phrase(text)
+        afterwards = _AFTERWARDS.search(text, 0 if phrase is None else phrase.end())
+        if afterwards is not None and (early := _first_of(text[: afterwards.start() + 1], bold)):
+            return early
     return _first_of(text, bold)
 
 
@@ -206,8 +208,13 @@ def emphasised(text: str) -> str | None:
     found = _BOLD.findall(text.rstrip().rpartition("\n\n")[2])
     if len(found) != 1 or found[0].endswith((":", "：")):
         return None
-    has_numbers = any(map(str.isdigit, text.rstrip().rpartition("\n\n")[2]))
-    return str(found[0]) if is_bare(found[0]) or (not has_numbers and _FEW_WORDS.fullmatch(found[0])) else None
+    paragraph = text.rstrip().rpartition("\n\n")[2]
+    is_word = _FEW_WORDS.fullmatch(found[0]) and (
+        not any(map(str.isdigit, paragraph))
+        or paragraph.rstrip(" .!").endswith("**")
+        or _YES_OR_NO.fullmatch(found[0])
+    )
+    return str(found[0]) if is_bare(found[0]) or is_word else None
 
 
 def _first_of(text: str, bold: str | None) -> str | None:
@@ -221,7 +228,10 @@ def _first_of(text: str, bold: str | None) -> str | None:
 def _whole(text: str) -> str | None:
     if not is_bare(text) and not _WORDS_ALONE.fullmatch(text):
         is_phrase = _DOUBTED.search(text) is None and _PREDICATE.search(text) is None
-        return _found(_FEW_WORDS.fullmatch(text)) if is_phrase else None
+        said = _found(_FEW_WORDS.fullmatch(text)) if is_phrase else None
+        first, _, things = (said or "").partition(" ")
+        number = number_in_words(first.lower()) if things else None
+        return said if number is None or number == 1 else f"{number} {things}"
     return last_row(text) if "\\begin" in text else text.rsplit("\n", 1)[-1].strip()
 
 
@@ -252,7 +262,7 @@ def _last_word(text: str) -> str | None:
     if any(map(str.isdigit, clause)) or _DOUBTED.search(clause):
         return None
     said = _found(_PREDICATE.search(clause[-120:]))
-    said = None if said is not None and said.endswith("ly") else said
+    said = None if said is not None and (said.endswith("ly") or clause.startswith("which")) else said
     numbers = [word for word in _WORD.findall(clause[-200:].lower()) if _is_number(word)]
     return numbers[0] if len(numbers) == 1 and (said is None or numbers[0] in said.lower()) else said
 
@@ -295,7 +305,9 @@ def _last_choice(text: str) -> str | None:
 
 
 def _first_word(text: str) -> str | None:
-    """A choice's letter, yes or no at the start of a short text."""
+    """A choice's letter, those of several, yes or no at the start of a short text."""
+    if len(text) <= 120 and (several := _SEVERAL_LETTERS.match(text)) is not None:
+        return several[0]
     if (
         "\n" not in text.strip()
         and len(text) <= 120
@@ -354,7 +366,9 @@ def _stated(rest: str) -> str | None:
         return sentence.strip("()")
     sentence = _ARTICLE.sub("", sentence)
     letter = re.match(r"\(?([A-J])(?:[\s:.,)是正选，、：]|$)", sentence)
-    if re.match(r"\(?[A-J]\)?,? (?:or|and)\b", sentence):
+    if (several := _SEVERAL_LETTERS.match(sentence)) is not None:
+        return several[0]
+    if re.match(r"\(?[A-J]\)?,? or\b", sentence):
         return sentence
     if letter and (sentence.startswith("(") or re.match(r"(?!I [a-z])[A-J](?:[,:.)是正选，、：]| [a-z])", sentence)):
         return None if _ANOTHER_LETTER.search(sentence, letter.end(1)) else letter[1]

@@ -125,7 +125,7 @@ _CORRECTED = re.compile(
 
 # "To finish we add the 8 sides. So the number of diagonals is 28." behind a box
 _CONCLUDED = re.compile(
-    r"\b(?:so|hence|thus|therefore|conclusion|leaves|in fact|i get|but|bleibt|donc|c'est|quindi|portanto"
+    r"\b(?:so|hence|thus|therefore|conclusion|leaves|in fact|i get|i go with|but|bleibt|donc|c'est|quindi|portanto"
     r"|entonces|это)\b(?:[^.!?\n]{0,70}?(?:\b(?:is|are|gives?|gets?|be|pays?|makes?|est|ist|es|é|è)|[=:]))?"
     + _VALUE
     + r"[\s$\\)*]{0,6}[^\W\d_]{0,12}[\s.!*$]{0,4}$"

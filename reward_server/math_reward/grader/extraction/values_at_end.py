@@ -32,7 +32,7 @@ NUMBER = re.compile(
     rf"(?:{UNITS_AFTER_DIGITS})?"
     r"(?:\s?/\s?\d+(?:\.\d+)?)?(?:\s?\\?%|\s?percent|\s?°|\^\\circ|\^\{\\circ\})?)"
     # A unit may follow without a space, but no other letter and no more of the number.
-    r"(?![.,]?\d|-[a-zA-Z])(?=[^a-zA-Z_]|$|(?:[cmk]?m|[km]?[gl]|s|h|ft|in|[ap]m|mph|[KMGkm]?[Bb]|th|st|nd|rd)(?![a-zA-Z]))"
+    r"(?![.,]?\d|-[a-zA-Z])(?=[^a-zA-Z_]|$|(?:[cmk]?m|[km]?[gl]|s|h|ft|in|[ap]m|mph|[kM]?[NJW]|[kM]?Pa|[kMG]?Hz|[KMGkm]?[Bb]|th|st|nd|rd)(?![a-zA-Z]))"
 )
 # "Question 42" names a question.
 _NAMED = re.compile(
@@ -107,20 +107,21 @@ _DATE = re.compile(
     r"|December)|(?:January|February|March|April|May|June|July|August|September|October|November|December) \d{1,2}"
     r"(?:st|nd|rd|th)?(?:, \d{4})?)(?=[.!\s]{0,3}$)"
 )
+_DURATION = re.compile(r"\d{1,4} ?h(?:ours?|rs?)?,? (?:and )?\d{1,2} ?m(?:in(?:ute)?s?)?(?=[.!\s]{0,3}$)")
 _RATIO = re.compile(r"\bratio\b[^.\n]{0,60}?\b(\d{1,9}) to (\d{1,9})[.!\s]{0,3}$")
 # "1/4 (or 0.25)": both have to be the answer.
 _ALTERNATIVE = re.compile(r",? ?\(?\bor \$?(?P<value>-?[\d.,]{0,12}\d(?:/\d{1,9})?\s?\\?%?)\$?\)?[.\s]{0,3}$")
 # What belongs to a number behind it: "8:50 p.m.", "30 hours", "90 joules".
 _HALF_OF_DAY = re.compile(r"\s?[ap]\.?\s?m\b\.?", re.IGNORECASE)
 _UNIT = re.compile(
-    r"\s?(?P<unit>[A-Za-z]{3,16}|[ckm]m|[km]g|[mM][lL]|[kMGT]?Hz|[kM]?eV|[kMG]?Pa|[kmM][JWVN]|[NJWV](?=[.,;]?(?:\s|$)))(?![\w^/*-])"
+    r"\s?(?P<unit>[A-Za-z]{3,16}|[ckm]m|[km]g|[mM][lL]|[kMGT]?Hz|[kM]?eV|[kMG]?Pa|[kmM][JWVN]|[NJWV](?=[.,;]?(?:\s|$))|[gsmLh](?=[.!]?\s*$))(?![\w^/*-])"
 )
-_ITEM = r"(?:[a-zA-Z](?:_?\d)?\s?=\s?)?-?(?:\d{1,12}(?:\.\d{1,12})?|\.\d{1,12})(?:/\d{1,9})?"
+_ITEM = r"(?:[a-zA-Z](?:_?\d|[₀-₉])?\s?=\s?)?-?(?:\d{1,12}(?:\.\d{1,12})?|\.\d{1,12})(?:/\d{1,9})?"
 _JOINT = r"(?:and|or|und|oder|et|ou|y|o|e|и|или|和|或)"
 # "The values are 0.1, 4, and 2", "n = 3 and n = 7"
 _LIST = re.compile(
     r"(?:\b(?:are|is|be|were|be either|sind|sont|son|são)\b|[:：=]|^)\s*\**(?P<items>"
-    rf"{_ITEM}(?:,\s{_ITEM}){{1,20}}(?:,?\s{_JOINT}\s{_ITEM})?|{_ITEM}\s{_JOINT}\s{_ITEM})\**[.!\s]{{0,3}}$",
+    rf"{_ITEM}(?:,\s{_ITEM}){{1,20}}(?:,?\s{_JOINT}\s{_ITEM})?|{_ITEM}\s{_JOINT}\s{_ITEM})\**[.!\s]{{0,3}}\Z",
     re.MULTILINE,
 )
 _LABELLED_PAIR = re.compile(
@@ -137,7 +138,7 @@ def values_at_end(text: str) -> str | None:
     listed = _LIST.search(tail) or _LABELLED_PAIR.search(tail)
     if listed is not None and not is_denied(tail, listed):
         return _JOINTS.sub(lambda joint: " or " if joint[0].strip(" ,") in ("or", "oder") else ", ", listed["items"])
-    if (day := _DATE.search(tail)) is not None:
+    if (day := _DATE.search(tail) or _DURATION.search(tail)) is not None:
         return day[0]
     if (ratio := _RATIO.search(tail)) is not None:
         return f"{ratio[1]}:{ratio[2]}"

@@ -181,6 +181,20 @@ def _siunitx(match: re.Match[str]) -> str:
     return number + (rf"\text{{ {words.strip().replace(' /', '/')}}}" if words else "")
 
 
+_ENDINGS = (
+    Rewrite(
+        _has(" and "), re.compile(r"^\s*(-?\d{1,6}) and (\d{1,4}/\d{1,4})[\s~]*\Z"), r"\1 \2", ("4 and 5/8", "4 5/8")
+    ),
+    Rewrite(
+        _has("onst", "cte"),
+        re.compile(r"(?<=\+) ?(?:\\(?:text|mathrm) ?\{ ?)?[Cc](?:onst(?:ant)?|te)\.?(?: ?\})?[\s~]*\Z"),
+        " C", (r"x^2 + \text{const}", "x^2 + C"),
+    ),
+    Rewrite(
+        _has(" rad"), re.compile(r"(?<=[\w)}π]) rad(?:ian)?s?[\s~]*\Z"), r"\\text{ rad}",
+        (r"\pi/4 rad", r"\pi/4\text{ rad}"),
+    ),
+)  # fmt: skip
 _WORDS = (
     # What people, code and other countries write without LaTeX.
     Rewrite(
@@ -210,15 +224,12 @@ _WORDS = (
     ),
     Rewrite(_has("0b"), re.compile(r"(?<![\w.])0b([01]{1,64})(?!\w)"), r"\1_2", ("0b1011", "1011_2")),
     Rewrite(
-        _has(" and "), re.compile(r"^(-?\d{1,6}) and (\d{1,4}/\d{1,4})\Z"), r"\1 \2", ("4 and 5/8", "4 5/8")
+        _has("h"), re.compile(r"(?<![\w.])(\d{1,4}) ?h (?=\d{1,2} ?m)"), r"\1 hr ", ("3 h 35 min", "3 hr 35 min")
     ),
     Rewrite(
-        _has("onst", "cte"), re.compile(r"(?<=\+) ?(?:\\(?:text|mathrm) ?\{ ?)?[Cc](?:onst(?:ant)?|te)\.?(?: ?\})?\Z"),
-        " C", (r"x^2 + \text{const}", "x^2 + C"),
+        _has("ption", "hoice"), re.compile(r"^(?:[Oo]ption|[Cc]hoice)[ _]\(?([A-J])\)?\Z"), r"\1", ("Choice_C", "C")
     ),
-    Rewrite(
-        _has(" rad"), re.compile(r"(?<=[\w)}π]) rad(?:ian)?s?\Z"), r"\\text{ rad}", (r"\pi/4 rad", r"\pi/4\text{ rad}")
-    ),
+    *_ENDINGS,
     Rewrite(
         _has("\\text"), re.compile(r"\\text ?\{ (?:ou|oder|o|или|或|または) \}"), r"\\text{ or }",
         (r"1 \text{ ou } 2", r"1 \text{ or } 2"),
@@ -425,6 +436,7 @@ _AT_LAST = (
     Rewrite(_has("$", "\\"), re.compile(r"(?<!\\)\$|\\[()]"), " ", ("x = $5$", "x = 5")),
     Rewrite(_has("10"), re.compile(r"(?<=\d) +(?=10 ?\^)"), r" \\times ", ("2.24 10^7", r"2.24 \times 10^7")),
     _OPEN_ENDS,  # without the spaces and commands that stood in it
+    *_ENDINGS,
     Rewrite(
         lambda text: text.endswith(")"),
         re.compile(r"(?<=[\w\d}) ])\(([a-z] ?(?:\\(?:ge|le|ne)(?![a-z])|[<>]=?) ?[^()]{1,40})\)$"), r", \1",
