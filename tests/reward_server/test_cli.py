@@ -188,7 +188,6 @@ REFUSED = [
     (["grade"], ["--file"]),
     (["grade", "1"], ["--file"]),
     (["grade", "--output", "x", "1", "1"], ["--output", "--file"]),
-    (["grade", "--references-only", "1", "1"], ["--references-only", "--file"]),
     (["grade", "--label-key", "x", "1", "1"], ["--label-key", "--file"]),
     (["grade", "--workers", "2", "1", "1"], ["--workers", "--file"]),
     (["grade", "-", "--json"], ["--json", "--output -"]),

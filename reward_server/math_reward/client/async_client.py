@@ -1,27 +1,28 @@
 """The client for an event loop, which has all the rules: what is asked again and when, alone or together.
 
 Many concurrent callers share batches and connections, items are asked again until a deadline, and another service
-takes over from one that fails. A `Queue` puts items together, an `Endpoint` for each URL knows whether it may be
-asked, and `Connections` send one request.
+takes over from one that fails. What waits becomes a `Batch` once a request may be sent; it stays together, or is
+halved, until each item has its outcome. An `Endpoint` for each URL knows whether it may be asked, and `Connections`
+send one request.
 """
 
 import asyncio
 import contextlib
+import functools
 import math
-from collections import defaultdict
-from collections.abc import AsyncIterator, Iterable, Sequence
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from math_reward.client.batches import AnyItem, started
-from math_reward.client.endpoints import Backoff, Endpoint
-from math_reward.client.errors import Cause, ClientClosed, ClientError
-from math_reward.client.protocols import Failure, Item, Result
-from math_reward.client.settings import Settings, speaks_grade
-from math_reward.client.waiting import Outcome, Queue, Waiting, limit_to_half
+from math_reward.client.endpoints import Endpoint, pause
+from math_reward.client.errors import ClientClosed, ClientError, Refused, Unavailable
+from math_reward.client.protocols import Item, Outcome, Result
+from math_reward.client.settings import Settings
+from math_reward.client.waiting import AnyItem, Batch, Waiting, next_batch, started
 
-NEVER_SENT = Failure("has not answered anybody for the whole deadline, and this item was never sent", Cause.LATE)
-NO_ANSWER = Failure("has not answered", Cause.LATE)
+LOOK_AGAIN = 0.02
+"""Seconds between two looks for a service that may be asked, where none may."""
 
 
 @dataclass
@@ -67,15 +68,14 @@ class AsyncClient:
         self.settings = Settings((urls,) if isinstance(urls, str) else tuple(urls), **settings)
         self.stats = Stats()
         self._connections = Connections(self.settings)
-        self._backoff = Backoff(self.settings.max_backoff)
-        self._endpoints = [
-            Endpoint(url, self._backoff, grades=speaks_grade(url) or not self.settings.reward_models)
-            for url in self.settings.urls
-        ]
-        self._queue = Queue(self.settings.batch_wait)
+        self._endpoints = [Endpoint(url, self.settings) for url in self.settings.urls]
+        one_by_one = not all(map(self.settings.grades, self.settings.urls))  # a reward model takes one query
+        self._batch_size = 1 if one_by_one else self.settings.batch_size
+        self._queue: deque[Waiting] = deque()
+        self._full = asyncio.Event()  # the queue has a batch
+        self._free = asyncio.Semaphore(self.settings.max_in_flight)  # requests that may be sent
         self._waiting: set[Waiting] = set()
-        self._requests: set[asyncio.Task[None]] = set()
-        self._alarm: asyncio.TimerHandle | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
         self._its_loop: asyncio.AbstractEventLoop | None = None
         self._last_result_at = -math.inf
         self._closed = False
@@ -92,11 +92,9 @@ class AsyncClient:
         self._queue.clear()
         for waiting in list(self._waiting):
             self._fail(waiting, ClientClosed("The client was closed while this item was waited for."))
-        if self._alarm is not None:
-            self._alarm.cancel()
-        for request in self._requests:
-            request.cancel()
-        await asyncio.gather(*self._requests, return_exceptions=True)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._connections.aclose()
 
     async def grade(self, completion: str, reference: Any, prompt: str | None = None, **options: Any) -> Result:
@@ -149,192 +147,173 @@ class AsyncClient:
         if self._its_loop not in (None, loop):
             raise ClientClosed("An AsyncClient belongs to the event loop that used it first: make one for each loop.")
         self._its_loop = loop
-        started = [Waiting(item, loop.time(), loop.create_future()) for item in items]
-        for waiting in started:
-            self._begin(waiting)
-        self._pump()
-        return [waiting.future for waiting in started]
+        new = [Waiting(item, loop.create_future(), loop.time()) for item in items]
+        for waiting in new:
+            self._waiting.add(waiting)
+            waiting.future.add_done_callback(functools.partial(self._ended, waiting))
+        if new and not self._queue:
+            self._begin(self._make_batches())
+        self._queue.extend(new)
+        if len(self._queue) >= self._batch_size:
+            self._full.set()
+        return [waiting.future for waiting in new]
 
-    def _begin(self, waiting: Waiting) -> None:
-        def ended(_: "asyncio.Future[Outcome]") -> None:
-            self._waiting.discard(waiting)
-            if waiting.alarm is not None:
-                waiting.alarm.cancel()
-            self.stats.seconds_waited += self._now() - waiting.asked_at
-
-        self._waiting.add(waiting)
-        waiting.future.add_done_callback(ended)
-        if self.settings.deadline:
-            waiting.alarm = self._loop().call_later(self.settings.deadline, self._expire, waiting)
-        self._queue.add(waiting)
-
-    def _loop(self) -> asyncio.AbstractEventLoop:
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         assert self._its_loop is not None  # `start` has set it
-        return self._its_loop
+        task = self._its_loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     def _now(self) -> float:
-        return self._loop().time()
+        assert self._its_loop is not None
+        return self._its_loop.time()
 
-    # Sending
+    # Requests
 
-    def _pump(self) -> None:
-        """Send every batch that is due and set the alarm for the next. Called after every change."""
-        if self._alarm is not None:
-            self._alarm.cancel()
-            self._alarm = None
-        while self._queue and len(self._requests) < self.settings.max_in_flight:
-            now = self._now()
-            endpoint = self._choose(now)
-            if endpoint is None:
-                held = [e.held_until for e in self._endpoints if e.held_until > now]
-                if held:  # else a single request is under way, and its end calls this method again
-                    self._alarm = self._loop().call_at(min(held), self._pump)
-                return
-            batch_size = 1 if endpoint.single else self.settings.batch_size
-            due_at = self._queue.due_at(batch_size)
-            if due_at > now:
-                self._alarm = self._loop().call_at(due_at, self._pump)
-                return
-            batch = self._queue.take(batch_size)
-            if batch:
-                self._send(endpoint, batch)
+    async def _make_batches(self) -> None:
+        """Sends what is queued, until nothing is: a batch that is full, or whose first item has waited for others."""
+        while self._queue:
+            due_in = self._queue[0].asked_at + self.settings.batch_wait - self._now()
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._full.wait(), due_in)
+            await self._free.acquire()
+            batch = next_batch(self._queue, self._batch_size)
+            if len(self._queue) < self._batch_size:
+                self._full.clear()
+            self._begin(self._request(batch))
 
-    def _choose(self, now: float) -> Endpoint | None:
-        """The free service with the fewest open requests, in turn; None if none is free."""
-        free = [e for e in self._endpoints if e.is_free(now)]
-        if not free and not self.settings.deadline:
-            free = self._endpoints  # with a single attempt there is no later
-        return min(free, key=lambda e: e.in_flight, default=None)
+    async def _request(self, batch: Batch) -> None:
+        """One request, for which the caller has acquired `_free`; what has no outcome then is asked for again."""
+        try:
+            batches = await self._ask(batch)
+        finally:
+            self._free.release()
+        for one in batches:
+            self._begin(self._request_again(one))
 
-    def _send(self, endpoint: Endpoint, batch: list[Waiting]) -> None:
-        now = self._now()
-        for waiting in batch:
-            if waiting.attempts:
-                self.stats.retries += 1
-                self.stats.failovers += waiting.endpoint is not endpoint
-            if waiting.first_sent_at is None:
-                waiting.first_sent_at = now
-            waiting.attempts += 1
-            waiting.endpoint = endpoint
+    async def _request_again(self, batch: Batch) -> None:
+        await asyncio.sleep(batch.pause)
+        await self._free.acquire()
+        await self._request(batch)
+
+    async def _ask(self, batch: Batch) -> list[Batch]:
+        """Ask one service once. Returns what is to be asked again, in smaller batches if these may succeed."""
+        batch.waiting = [waiting for waiting in batch.waiting if not waiting.future.done()]
+        if not batch.waiting:  # their callers have gone
+            return []
+        endpoint = await self._choose(batch)
+        if endpoint is None:
+            for waiting in batch.waiting:
+                self._give_up(waiting, batch)
+            return []
+        sent_at = self._now()
+        self._count(batch, endpoint, sent_at)
+        timeout = self.settings.timeout
+        if self.settings.deadline:  # after which nobody waits any more
+            timeout = min(timeout, max(self._give_up_at(batch) - sent_at, 0.001))
+        outcomes: list[Outcome]
+        try:
+            outcomes = await self._connections.ask(endpoint, [waiting.item for waiting in batch.waiting], timeout)
+        except Exception as error:
+            # Any other error, of the HTTP library, is one of the connection, so that no caller waits for ever.
+            other = Unavailable(f"could not be asked ({type(error).__name__}: {error})")
+            outcomes = [error if isinstance(error, ClientError) else other] * len(batch.waiting)
+        finally:
+            endpoint.in_flight -= 1
+        return self._deliver(batch, endpoint, outcomes, sent_at)
+
+    async def _choose(self, batch: Batch) -> Endpoint | None:
+        """Waits for a service that may be asked: that with the fewest open requests, in turn.
+
+        None if there was none before the batch's deadline.
+        """
+        deadline = self.settings.deadline
+        while not deadline or self._now() < self._give_up_at(batch):
+            free = [endpoint for endpoint in self._endpoints if endpoint.is_free(self._now())]
+            if not free and not deadline:
+                free = self._endpoints  # with a single attempt there is no later
+            if free:
+                return min(free, key=lambda endpoint: endpoint.in_flight)
+            await asyncio.sleep(LOOK_AGAIN)
+        return None
+
+    def _count(self, batch: Batch, endpoint: Endpoint, sent_at: float) -> None:
+        """What a request changes when it is sent."""
         self.stats.requests += 1
+        if batch.endpoint is None:
+            batch.first_sent_at = sent_at
+        else:
+            self.stats.retries += len(batch.waiting)
+            self.stats.failovers += len(batch.waiting) * (batch.endpoint is not endpoint)
+        batch.endpoint = endpoint
+        batch.attempts += 1
+        endpoint.in_flight += 1
         # Services take turns: of equally busy ones, that asked longest ago comes first.
         self._endpoints.remove(endpoint)
         self._endpoints.append(endpoint)
-        endpoint.in_flight += 1
-        request = self._loop().create_task(self._request(endpoint, batch, now))
-        self._requests.add(request)
-        request.add_done_callback(lambda request: self._sent(endpoint, request))
-
-    def _sent(self, endpoint: Endpoint, request: "asyncio.Task[None]") -> None:
-        endpoint.in_flight -= 1
-        self._requests.discard(request)
-        if not self._closed:
-            self._pump()
-
-    async def _request(self, endpoint: Endpoint, batch: list[Waiting], sent_at: float) -> None:
-        """One request. Afterwards every item of the batch has its outcome or is queued again."""
-        timeout = self.settings.timeout
-        if self.settings.deadline:  # after which nobody waits any more
-            timeout = min(timeout, max(max(map(self._give_up_at, batch)) - sent_at, 0.001))
-        try:
-            outcomes = await self._connections.ask(endpoint, [waiting.item for waiting in batch], timeout)
-        except Exception as error:
-            # Any other error of the HTTP library counts as a broken connection, so that no caller waits for ever.
-            other = Failure(f"could not be asked ({type(error).__name__}: {error})", Cause.FAILED)
-            self._batch_failed(endpoint, batch, error if isinstance(error, Failure) else other, sent_at)
-            return
-        failed: dict[Waiting, Failure] = {}
-        for waiting, outcome in zip(batch, outcomes, strict=True):
-            if isinstance(outcome, Result):
-                self._deliver(waiting, outcome)
-            elif outcome.permanent:
-                self._end_with(outcome, waiting, endpoint, str(outcome))
-            else:
-                failed[waiting] = outcome
-        if len(failed) == len(batch):
-            endpoint.failed(failed[batch[0]], sent_at, self._now())
-        else:
-            endpoint.succeeded(sent_at, self._now())
-        self._retry(failed)
 
     # What becomes of an item
 
-    def _batch_failed(self, endpoint: Endpoint, batch: list[Waiting], failure: Failure, sent_at: float) -> None:
-        if failure.rewritten_may_succeed:
-            self._queue.put_back(batch)
-            return
-        if len(batch) > 1 and failure.divisible:
-            # The cause is the batch's size or one bad item; smaller batches find out which.
-            limit_to_half(batch)
-            if failure.permanent:
-                self._queue.put_back(batch)
-                return
-        if failure.permanent:
-            for waiting in batch:
-                self._end_with(failure, waiting, endpoint, str(failure))
-            return
-        endpoint.failed(failure, sent_at, self._now())
-        self._retry(dict.fromkeys(batch, failure))
-
-    def _retry(self, failed: dict[Waiting, Failure]) -> None:
-        """Queue items again: at once for the next service, or after a pause if every one has had its turn.
-
-        Items that failed together wait for the same time, so that they are sent in one batch again.
-        """
-        rounds_of: defaultdict[int, list[Waiting]] = defaultdict(list)
-        for waiting, failure in failed.items():
-            waiting.failures += 1
-            waiting.failure = failure
+    def _deliver(self, batch: Batch, endpoint: Endpoint, outcomes: Sequence[Outcome], sent_at: float) -> list[Batch]:
+        """Hands out what a request came to, and returns what is to be asked again."""
+        again: list[Waiting] = []
+        now, size = self._now(), len(batch.waiting)
+        for waiting, outcome in zip(batch.waiting, outcomes, strict=True):
+            if isinstance(outcome, Result):
+                self._last_result_at = now
+                if not waiting.future.done():
+                    self.stats.items += 1
+                    waiting.future.set_result(outcome)
+            elif isinstance(outcome, Refused) and (size == 1 or not outcome.divisible):
+                self._end(waiting, batch, outcome, str(outcome))
+            else:
+                waiting.failure = outcome
+                again.append(waiting)
+        failure = again[0].failure if len(again) == size else None
+        if failure is None:
+            endpoint.succeeded(sent_at)
+        elif not isinstance(failure, Refused):
+            endpoint.failed(failure, sent_at, now)
+        if again and not isinstance(failure, Refused):
             if not self.settings.deadline:
-                self._give_up(waiting)
-                continue
-            rounds, turn = divmod(waiting.failures, len(self._endpoints))
-            rounds_of[0 if turn else rounds].append(waiting)
-        self._queue.put_back(rounds_of.pop(0, []))
-        for rounds, items in rounds_of.items():
-            self._loop().call_later(self._backoff.seconds(rounds), self._requeue, items)
+                for waiting in again:
+                    self._give_up(waiting, batch)
+                return []
+            batch.failures += 1
+            # At once at the next service, or after a pause if every one has had its turn.
+            rounds, turn = divmod(batch.failures, len(self._endpoints))
+            left = max(self._give_up_at(batch) - now, 0.0)
+            batch.pause = 0.0 if turn else min(pause(rounds, self.settings.max_backoff), left)
+        # The cause may be the batch's size or one bad item; smaller batches find out which.
+        half = (size + 1) // 2 if failure is not None and failure.divisible else size
+        return [replace(batch, waiting=part) for part in (again[:half], again[half:]) if part]
 
-    def _requeue(self, items: list[Waiting]) -> None:
-        if not self._closed:
-            self._queue.put_back(items)
-            self._pump()
-
-    def _deliver(self, waiting: Waiting, result: Result) -> None:
-        self._last_result_at = self._now()
-        if not waiting.future.done():
-            self.stats.items += 1
-            waiting.future.set_result(result)
-
-    def _give_up_at(self, waiting: Waiting) -> float:
-        """When an item is given up. One that was never sent waits as long as others get results."""
-        start = waiting.first_sent_at
+    def _give_up_at(self, batch: Batch) -> float:
+        """When a batch is given up. One that was never sent waits as long as others get results."""
+        start = batch.first_sent_at
         if start is None:
-            start = max(waiting.asked_at, self._last_result_at)
+            start = max(batch.waiting[-1].asked_at, self._last_result_at)
         return start + self.settings.deadline
 
-    def _expire(self, waiting: Waiting) -> None:
-        """Give the item up if its deadline is over."""
-        due = self._give_up_at(waiting)
-        if due > self._now():
-            waiting.alarm = self._loop().call_at(due, self._expire, waiting)
-        else:
-            self._give_up(waiting)
-
-    def _give_up(self, waiting: Waiting) -> None:
-        failure = waiting.failure or (NO_ANSWER if waiting.attempts else NEVER_SENT)
+    def _give_up(self, waiting: Waiting, batch: Batch) -> None:
+        never = "has not answered anybody for the whole deadline, and this item was never sent"
+        failure = waiting.failure or Unavailable(never)
         said = str(failure)
-        if waiting.attempts > 1:
+        if batch.attempts > 1:
             services = f" of {len(self._endpoints)} services" if len(self._endpoints) > 1 else ""
             seconds = self._now() - waiting.asked_at
-            said += f"; that was the last of {waiting.attempts} attempts{services} in {seconds:.1f} s"
-        said += ". Check the service's log"
-        self._end_with(failure, waiting, waiting.endpoint or self._endpoints[0], said)
+            said += f"; that was the last of {batch.attempts} attempts{services} in {seconds:.1f} s"
+        self._end(waiting, batch, failure, f"{said}. Check the service's log")
 
-    def _end_with(self, failure: Failure, waiting: Waiting, endpoint: Endpoint, said: str) -> None:
-        message, seconds = f"The reward service {endpoint.label} {said}.", self._now() - waiting.asked_at
-        self._fail(waiting, failure.becomes(message, endpoint.label, waiting.attempts, seconds, failure.cause))
+    def _end(self, waiting: Waiting, batch: Batch, failure: ClientError, said: str) -> None:
+        label = (batch.endpoint or self._endpoints[0]).label
+        self._fail(waiting, failure.becomes(f"The reward service {label} {said}."))
 
     def _fail(self, waiting: Waiting, error: ClientError) -> None:
         if not waiting.future.done():
             self.stats.failures += 1
             waiting.future.set_result(error)
+
+    def _ended(self, waiting: Waiting, _: "asyncio.Future[Outcome]") -> None:
+        self._waiting.discard(waiting)
+        self.stats.seconds_waited += self._now() - waiting.asked_at

@@ -7,18 +7,16 @@ and count this as a failure of the service.
 
 import asyncio
 import contextlib
-import os
 import threading
 from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from math_reward.client.async_client import AsyncClient, Stats
-from math_reward.client.batches import AnyItem, started
 from math_reward.client.errors import ClientClosed, ClientError
-from math_reward.client.protocols import Item, Result
+from math_reward.client.protocols import Item, Outcome, Result
 from math_reward.client.settings import Settings
-from math_reward.client.waiting import Outcome
+from math_reward.client.waiting import AnyItem, started
 
 _T = TypeVar("_T")
 
@@ -38,7 +36,6 @@ class Client:
 
     def __init__(self, urls: str | Sequence[str], **settings: Any) -> None:
         self._client = AsyncClient(urls, **settings)
-        self._pid = os.getpid()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="math-reward-client", daemon=True)
         self._thread.start()
@@ -61,12 +58,11 @@ class Client:
 
     def close(self) -> None:
         """End all requests. Threads that still wait get a ``ClientClosed``."""
-        if self._loop.is_closed() or os.getpid() != self._pid:  # a forked process has no such thread
-            return
-        asyncio.run_coroutine_threadsafe(self._aclose(), self._loop).result()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        if self._thread.is_alive():
+            self._begin(self._aclose()).result()
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
 
     async def _aclose(self) -> None:
         await self._client.aclose()
@@ -74,12 +70,7 @@ class Client:
 
     def grade(self, completion: str, reference: Any, prompt: str | None = None, **options: Any) -> Result:
         """The grade of one completion; see ``AsyncClient.grade``."""
-        future = self.submit(Item(completion, reference, prompt, options))
-        try:
-            return future.result()
-        except BaseException:
-            future.cancel()
-            raise
+        return self.submit(Item(completion, reference, prompt, options)).result()
 
     def submit(self, item: Item) -> "Future[Result]":
         """The grade of one completion, later. Items that are submitted together share requests."""
@@ -108,9 +99,7 @@ class Client:
 
     def _begin(self, work: Coroutine[Any, Any, _T]) -> "Future[_T]":
         """Run a coroutine on the client's loop."""
-        forked = os.getpid() != self._pid
-        if forked or self._loop.is_closed():
+        if not self._thread.is_alive():  # as in a forked process
             work.close()
-            why = "was made in another process: make one after the fork" if forked else "is closed: make a new one"
-            raise ClientClosed(f"The client {why}.")
+            raise ClientClosed("The client is closed, or was made before this process was forked: make a new one.")
         return asyncio.run_coroutine_threadsafe(work, self._loop)

@@ -13,11 +13,7 @@ class Cause(Enum):
     CERTIFICATE = "the service's certificate is not trusted, or the authority's cannot be read"
     ITEM = "the service refuses the item or the request"
     REFERENCE = "the reference answer cannot be read"
-    UNREACHABLE = "there is no connection to the service"
-    HUNG_UP = "the service ended the connection without an answer"
-    LATE = "the service did not answer in time"
-    BUSY = "the service is overloaded, or something before it says that it is gone"
-    FAILED = "the service failed at the request or the item"
+    UNAVAILABLE = "there was no answer in time, or the service failed at the request or the item"
     BAD_ANSWER = "the answer is not one of a reward service"
 
     @property
@@ -29,24 +25,29 @@ class Cause(Enum):
 class ClientError(Exception):
     """An item has no result.
 
+    Inside the client it is what one request came to, and its message continues a sentence that begins with the
+    service; ``becomes`` makes the error that a caller gets.
+
     Attributes:
         cause: why.
-        url: of the service that was asked last, without its query; empty if none was.
-        attempts: requests that contained the item.
-        seconds: from the call to the error.
+        divisible: whether a smaller batch may succeed.
+        retry_after: seconds for which the service asked for no requests.
     """
 
-    cause = Cause.FAILED
+    cause = Cause.UNAVAILABLE
 
     # The defaults let pickle rebuild it: Ray and multiprocessing send exceptions between processes.
     def __init__(
-        self, message: str, url: str = "", attempts: int = 0, seconds: float = 0.0, cause: Cause | None = None
+        self, message: str, cause: Cause | None = None, *, divisible: bool = False, retry_after: float = 0.0
     ) -> None:
         super().__init__(message)
-        self.url = url
-        self.attempts = attempts
-        self.seconds = seconds
         self.cause = cause or type(self).cause
+        self.divisible = divisible
+        self.retry_after = retry_after
+
+    def becomes(self, message: str) -> "ClientError":
+        """The same error with a whole sentence."""
+        return type(self)(message, self.cause)
 
 
 class Refused(ClientError):
@@ -75,15 +76,3 @@ class ClientClosed(ClientError):
     """The client is closed, or belongs to another process or event loop."""
 
     cause = Cause.CLOSED
-
-
-ERROR_OF: dict[Cause, type[ClientError]] = {
-    Cause.CLOSED: ClientClosed,
-    Cause.TOKEN: Refused,
-    Cause.PATH: Refused,
-    Cause.CERTIFICATE: Refused,
-    Cause.ITEM: Refused,
-    Cause.REFERENCE: NotJudged,
-    Cause.BAD_ANSWER: BadAnswer,
-}
-"""Cause -> what is raised for it; `Unavailable` for the others."""

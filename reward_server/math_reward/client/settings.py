@@ -13,6 +13,9 @@ TOKEN_VARIABLE = "MATH_REWARD_TOKEN"
 TOKEN_FILE_VARIABLE = "MATH_REWARD_TOKEN_FILE"
 """The name of a file with the token. For Ray jobs, whose dashboard shows their environment."""
 
+LEAST = {"timeout": 0.001, "max_backoff": 0.001, "deadline": 0, "batch_wait": 0, "batch_size": 1, "max_in_flight": 1}
+"""The smallest value of each number."""
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -21,8 +24,8 @@ class Settings:
         urls: of one or more services, such as ``http://127.0.0.1:8000``; each request goes to one that answers.
         token: sent as ``Authorization: Bearer``; by default that of ``MATH_REWARD_TOKEN`` or of the file
             ``MATH_REWARD_TOKEN_FILE``.
-        verify: what a service's certificate is checked against: a file or folder of CA certificates, an
-            ``ssl.SSLContext``, or the system's certificates (None).
+        verify: what a service's certificate is checked against: a file of CA certificates, an ``ssl.SSLContext``, or
+            the system's certificates (None).
         timeout: seconds for one request.
         deadline: seconds of retries for one item, from its first request; 0 means a single attempt. An item that waits
             for its first request does not fail while others get results.
@@ -31,7 +34,7 @@ class Settings:
         max_in_flight: most requests at once, over all services.
         max_backoff: most seconds between two attempts, unless a service asks for more by Retry-After.
         reward_models: whether a URL with a path of its own, which does not end in ``/v1/grade``, is a remote reward
-            model and is asked by OpenRLHF's protocol; else it is a reward service behind that path.
+            model, asked by OpenRLHF's protocol, one item a request; else it is a reward service behind that path.
 
     Raises:
         ValueError: a value cannot be used; one sentence.
@@ -60,25 +63,21 @@ class Settings:
                 "word of printable ASCII."
             )
         object.__setattr__(self, "token", token)
-        for name, least in {"timeout": 0.001, "max_backoff": 0.001, "deadline": 0, "batch_wait": 0}.items():
+        for name, least in LEAST.items():
             if not least <= getattr(self, name) < math.inf:
-                raise ValueError(f"{name} must be a number of seconds of at least {least}, not {getattr(self, name)}.")
-        for name in ("batch_size", "max_in_flight"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}.")
+                raise ValueError(f"{name} must be a number of at least {least}, not {getattr(self, name)}.")
 
-    @property
-    def batches_ahead(self) -> int:
-        """How many batches of a long iterable are under way at once: enough to keep every connection busy."""
-        return 2 * self.max_in_flight
+    def grades(self, url: str) -> bool:
+        """Whether a URL is asked by the reward service's own protocol, else by OpenRLHF's."""
+        return speaks_grade(url) or not self.reward_models
 
     def _with_path(self, url: str) -> str:
         """The URL that is posted to: without a path it gets that of the service."""
         check_url(url)
-        parts = urlsplit(url)
-        if self.reward_models and not speaks_grade(url):
-            return urlunsplit(parts._replace(fragment=""))
-        return urlunsplit(parts._replace(path=parts.path.rstrip("/") or GRADE_PATH, fragment=""))
+        parts = urlsplit(url)._replace(fragment="")
+        if self.grades(url):
+            parts = parts._replace(path=parts.path.rstrip("/") or GRADE_PATH)
+        return urlunsplit(parts)
 
 
 def check_url(url: str) -> None:
@@ -101,30 +100,23 @@ def speaks_grade(url: str) -> bool:
 
 
 def trusted(verify: str | Path | ssl.SSLContext | None) -> ssl.SSLContext:
-    """What certificates are checked against. The system's are those of ``SSL_CERT_FILE``, where that is set.
+    """What certificates are checked against: the system's are those of ``SSL_CERT_FILE``, where that is set.
 
-    Raises:
-        ValueError: there is no certificate that can be read; one sentence.
+    Raises ValueError, with a sentence, if there is no certificate that can be read.
     """
     if isinstance(verify, ssl.SSLContext):
         return verify
-    if verify is None:
-        return ssl.create_default_context()
     try:
-        if Path(verify).is_dir():
-            return ssl.create_default_context(capath=str(verify))
-        return ssl.create_default_context(cafile=str(verify))
-    except ssl.SSLError:
-        raise ValueError(f"{verify} has no certificate in PEM form: give the file of the authority.") from None
-    except OSError as error:
-        raise ValueError(f"{verify}, the file of certificates, cannot be read: {error.strerror}.") from None
+        return ssl.create_default_context(cafile=verify)
+    except OSError as error:  # an ssl.SSLError too
+        reason = "it has none in PEM form" if isinstance(error, ssl.SSLError) else error.strerror
+        raise ValueError(f"{verify}, the file of certificates, cannot be read: {reason}.") from None
 
 
 def token_of_environment() -> str | None:
     """The token of ``MATH_REWARD_TOKEN``, or the first of the file ``MATH_REWARD_TOKEN_FILE``; None if neither is set.
 
-    Raises:
-        ValueError: both are set, or the file cannot be read or is empty; one sentence.
+    Raises ValueError, with a sentence, if both are set, or the file cannot be read or is empty.
     """
     token, path = os.environ.get(TOKEN_VARIABLE), os.environ.get(TOKEN_FILE_VARIABLE)
     if not path:
@@ -134,8 +126,7 @@ def token_of_environment() -> str | None:
     try:
         lines = Path(path).read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise ValueError(f"{path}, the file of {TOKEN_FILE_VARIABLE}, cannot be read: {reason}.") from None
+        raise ValueError(f"{path}, the file of {TOKEN_FILE_VARIABLE}, cannot be read: {error}.") from None
     token = next((line.strip() for line in lines if line.strip()), "")
     if not token:
         raise ValueError(f"{path}, the file of {TOKEN_FILE_VARIABLE}, is empty: write the service's token into it.")

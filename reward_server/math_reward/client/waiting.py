@@ -1,91 +1,106 @@
-"""The queue of items that wait for a request, and how they are put together in batches. It sends nothing and has no
-clock: every time is an argument, in seconds of one clock."""
+"""Items that wait for their outcomes: how they become batches, and how a long iterable is read only a little ahead."""
 
 import asyncio
-import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence, Sized
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
 
 from math_reward.client.endpoints import Endpoint
 from math_reward.client.errors import ClientError
-from math_reward.client.protocols import Failure, Item, Result
+from math_reward.client.protocols import Item, Outcome
+from math_reward.client.settings import Settings
 
-Outcome = Result | ClientError
+AnyItem = Item | Mapping[str, Any]
 
 BATCH_CHARACTERS = 1_000_000
 """A batch ends before the item that makes it longer: a service takes 4 MiB, and a character has at most four bytes."""
 
 
+@dataclass(eq=False)
 class Waiting:
     """An item that waits for its outcome.
 
     Attributes:
         future: done once there is an outcome, or nobody waits for one any more.
-        largest_batch: halved when its batch fails, so that a bad item ends up alone.
-        endpoint: that was asked last.
+        asked_at: when the client was asked.
         failure: of the last request.
     """
 
-    def __init__(self, item: Item, now: float, future: "asyncio.Future[Outcome]") -> None:
-        self.item = item
-        self.future = future
-        self.alarm: asyncio.TimerHandle | None = None
-        self.asked_at = now
-        self.first_sent_at: float | None = None
-        self.attempts = 0
-        self.failures = 0
-        self.largest_batch: float = math.inf
-        self.endpoint: Endpoint | None = None
-        self.failure: Failure | None = None
+    item: Item
+    future: "asyncio.Future[Outcome]"
+    asked_at: float
+    failure: ClientError | None = None
 
 
-class Queue:
-    """Items in the order in which they are sent."""
+@dataclass
+class Batch:
+    """Items that are asked for together until each has its outcome.
 
-    def __init__(self, batch_wait: float) -> None:
-        """``batch_wait``: seconds that the first item waits for others, if its batch is not full."""
-        self._batch_wait = batch_wait
-        self._waiting: deque[Waiting] = deque()
+    Attributes:
+        attempts: requests sent.
+        failures: those of them that brought nothing, but may another time.
+        pause: seconds until it is asked again.
+        first_sent_at: of its first request.
+        endpoint: that was asked last.
+    """
 
-    def __len__(self) -> int:
-        return len(self._waiting)
-
-    def add(self, waiting: Waiting) -> None:
-        """Queue an item behind all others."""
-        self._waiting.append(waiting)
-
-    def put_back(self, batch: Sequence[Waiting]) -> None:
-        """Queue items that were sent before, in this order and before all others."""
-        self._waiting.extendleft(reversed(batch))
-
-    def clear(self) -> None:
-        self._waiting.clear()
-
-    def due_at(self, batch_size: int) -> float:
-        """When the next batch is to be sent: at once if it is full, else when its first item has waited for others."""
-        head = self._waiting[0]
-        full = len(self._waiting) >= min(batch_size, head.largest_batch)
-        return -math.inf if full else head.asked_at + self._batch_wait
-
-    def take(self, batch_size: int) -> list[Waiting]:
-        """The next batch, without items whose callers are gone; empty if all are."""
-        limit: float = batch_size
-        batch: list[Waiting] = []
-        characters = 0
-        while self._waiting:
-            head = self._waiting[0]
-            limit = min(limit, head.largest_batch)
-            # `str`: what is no text is the service's to refuse, and a queue that fails here would leave all waiting
-            characters += len(str(head.item.completion)) + len(str(head.item.prompt or ""))
-            if len(batch) >= limit or (batch and characters > BATCH_CHARACTERS):
-                break
-            self._waiting.popleft()
-            if not head.future.done():
-                batch.append(head)
-        return batch
+    waiting: list[Waiting]
+    attempts: int = 0
+    failures: int = 0
+    pause: float = 0.0
+    first_sent_at: float | None = None
+    endpoint: Endpoint | None = None
 
 
-def limit_to_half(batch: Sequence[Waiting]) -> None:
-    """Each item of the batch goes with half as many from now on, so that one bad item ends up alone."""
-    for waiting in batch:
-        waiting.largest_batch = len(batch) // 2
+def next_batch(queue: "deque[Waiting]", size: int) -> Batch:
+    """Takes the next batch of at most ``size`` items from a queue that is not empty."""
+    batch = Batch([])
+    characters = 0
+    while queue and len(batch.waiting) < size:
+        item = queue[0].item
+        # `str`: what is no text is the service's to refuse, and a queue that fails here would leave all waiting
+        characters += len(str(item.completion)) + len(str(item.prompt or ""))
+        if batch.waiting and characters > BATCH_CHARACTERS:
+            break
+        batch.waiting.append(queue.popleft())
+    return batch
+
+
+def started(
+    items: Iterable[AnyItem], settings: Settings, start: Callable[[list[Item]], Sequence[Any]], progress: bool
+) -> Generator[Any, None, None]:
+    """The futures that ``start`` gives for each batch, in order. When one is asked for, all before it are done.
+
+    No more items are read than are under way. Where the generator is closed, what is under way is cancelled.
+
+    Raises:
+        TypeError: an item is neither an ``Item`` nor a mapping with its names.
+    """
+    ahead = 2 * settings.max_in_flight  # enough to keep every connection busy
+    unsent = map(Item.of, items)
+    under_way: deque[tuple[int, Sequence[Any]]] = deque()
+    bar = _progress_bar(items) if progress else None
+    try:
+        while True:
+            while len(under_way) < ahead and (batch := list(islice(unsent, settings.batch_size))):
+                under_way.append((len(batch), start(batch)))
+            if not under_way:
+                return
+            yield from under_way[0][1]
+            size, _ = under_way.popleft()
+            if bar is not None:
+                bar.update(size)
+    finally:
+        for _, futures in under_way:
+            for future in futures:
+                future.cancel()
+        if bar is not None:
+            bar.close()
+
+
+def _progress_bar(items: Iterable[AnyItem]) -> Any:
+    from tqdm.auto import tqdm
+
+    return tqdm(total=len(items) if isinstance(items, Sized) else None, unit="item", desc="graded")

@@ -5,7 +5,7 @@ import importlib.util
 import json
 import sys
 from collections import Counter
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 
 from math_reward.commands.options import add_grading_options, add_row_options, grading_options, named_fields
 from math_reward.commands.refusal import refusals, refuse
@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> None:
             stack.enter_context(WorkerPool(limits.workers, limits.deadline)),
             stack.enter_context(WorkerPool(limits.workers, late, math_verify_grade, head_start=soon)),
         )
-        for row, graded in stack.enter_context(closing(graded_in_order(file, *pools))):
+        for row, graded in graded_in_order(file, *pools):
             if not isinstance(row, Row):
                 bad_lines += 1
                 differ.append(f"  line {row.line}: {row.reason}")

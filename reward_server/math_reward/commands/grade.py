@@ -6,21 +6,18 @@ import multiprocessing
 import signal
 import sys
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import NoReturn
 
-from math_reward.commands.options import (
-    STANDARD,
-    add_grading_options,
-    add_row_options,
-    grading_options,
-    named_fields,
-)
+from math_reward.commands.options import STANDARD, add_grading_options, add_row_options, grading_options, named_fields
 from math_reward.commands.refusal import refusals, refuse
 from math_reward.grader import Grade, Options, Verdict, grade
 from math_reward.limits import GradingLimits, grading_limits
 
-FILE_OPTIONS = ("output", "references_only", "completion_key", "reference_key", "prompt_key", "label_key", "workers")
+FILE_OPTIONS = ("output", "completion_key", "reference_key", "prompt_key", "label_key", "workers")
 """Options that need ``--file``."""
+
+BROKEN_PIPE = 141
+"""The exit code where the reader has gone, as a shell gives it for a command that SIGPIPE ended."""
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -32,9 +29,10 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "       math-reward grade [options] --file ROWS.jsonl\n"
         "       math-reward grade [options] - < ROWS.jsonl > VERDICTS.jsonl",
         description="Grades one completion: exit code 0 if it is correct, 1 if it is not. Or, with --file, grades "
-        "every row of a file and checks its references: exit code 0 if every line and every reference can be used, "
-        "1 if some cannot. Or, with -, writes a verdict for each line of standard input, in order and as soon as it "
-        'is ready; a line that cannot be used gets a line with "error" in its place. Exit code 2 means wrong usage.',
+        "every row of a file and checks its references, or these alone where rows have no completion: exit code 0 if "
+        "every line and every reference can be used, 1 if some cannot. Or, with -, writes a verdict for each line of "
+        "standard input, in order and as soon as it is ready; a line that cannot be used gets a line with "
+        '"error" in its place. Exit code 2 means wrong usage.',
         epilog="Write -- before a completion or a reference that begins with a dash.",
     )
     parser.add_argument(
@@ -51,11 +49,6 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "--output",
         metavar="FILE",
         help="write the verdict on each row as a JSON object per line; - for standard output, without the report",
-    )
-    file.add_argument(
-        "--references-only",
-        action="store_true",
-        help="check only the references; this is the default for rows without a completion",
     )
     add_row_options(file)
     parser.set_defaults(run=run)
@@ -81,16 +74,7 @@ def run(arguments: argparse.Namespace) -> None:
         options = grading_options(arguments)
         if arguments.file is None:
             _grade_one(arguments, limits, options)
-        rows = {
-            "workers": limits.workers,
-            "deadline": limits.deadline,
-            "options": options,
-            "named": named_fields(arguments),
-            "references_only": arguments.references_only,
-        }
-        if arguments.output == STANDARD:
-            _grade_stream(arguments.file, rows)
-        _grade_file(arguments, rows)
+        _grade_file(arguments, limits, options)
 
 
 def _grade_one(arguments: argparse.Namespace, limits: GradingLimits, options: Options) -> NoReturn:
@@ -134,19 +118,14 @@ def _in_a_fork(call: Callable[[], Grade], cpu_seconds: float) -> Grade | None:
         refuse(f"The grader ended with exit code {process.exitcode}.")
 
 
-def _grade_file(arguments: argparse.Namespace, rows: dict[str, Any]) -> NoReturn:
+def _grade_file(arguments: argparse.Namespace, limits: GradingLimits, options: Options) -> NoReturn:
     from math_reward.commands.grade_file import grade_file
     from math_reward.commands.output import print_report
 
-    report = grade_file(arguments.file, output=arguments.output, **rows)
-    print_report(json.dumps(report.as_dict()) if arguments.json else report)
-    sys.exit(0 if report.all_fine else 1)
-
-
-def _grade_stream(file: str, rows: dict[str, Any]) -> NoReturn:
-    from math_reward.commands.grade_stream import BROKEN_PIPE, grade_stream
-
     try:
-        sys.exit(0 if grade_stream(file, sys.stdout.fileno(), **rows) else 1)
+        report = grade_file(arguments.file, limits, options, named_fields(arguments), arguments.output)
     except BrokenPipeError:
         sys.exit(BROKEN_PIPE)
+    if arguments.output != STANDARD:
+        print_report(json.dumps(report.as_dict()) if arguments.json else report)
+    sys.exit(0 if report.all_fine else 1)

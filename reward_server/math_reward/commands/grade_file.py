@@ -8,15 +8,17 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import IO, Any
+from typing import Any
 
+from math_reward.commands.options import STANDARD
 from math_reward.commands.output import created
 from math_reward.commands.row_file import RowFile
-from math_reward.commands.rows import Fault, Keys, Labels, Row
+from math_reward.commands.rows import Fault, Labels, Row
 from math_reward.commands.windows import graded_in_order
 from math_reward.grader.verdict import Options, Verdict
+from math_reward.limits import GradingLimits
 from math_reward.pool.item import Graded
 from math_reward.pool.worker_pool import WorkerPool
 
@@ -38,7 +40,7 @@ DETAIL_OF_A_BAD_REFERENCE = "The reference answer cannot be used: "
 class Report:
     """What was found in a file."""
 
-    keys: Keys
+    file: RowFile
     rows: int = 0
     """Rows that were graded; lines that cannot be used are not among them."""
     seconds: float = 0.0
@@ -71,7 +73,7 @@ class Report:
             self.stages[grade.stage.value] += 1
         if verdict is Verdict.ERROR:
             self.errors[grade.detail or "Nobody knows why."] += 1
-        if self.keys.is_bad_reference(verdict):
+        if self.file.keys.is_bad_reference(verdict):
             reason = (grade.detail or f"the verdict is {verdict.value}.").removeprefix(DETAIL_OF_A_BAD_REFERENCE)
             self.bad_references.append(Fault(row.line, reason, grade.reference))
         self.labels.add(row, grade.correct)
@@ -82,7 +84,7 @@ class Report:
     def as_dict(self) -> dict[str, Any]:
         """The report for a program to read."""
         return {
-            "keys": self.keys._asdict(),
+            "keys": self.file.keys._asdict(),
             "rows": self.rows,
             "seconds": round(self.seconds, 3),
             "rows_per_second": round(self.rows_per_second, 1),
@@ -102,15 +104,15 @@ class Report:
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
-        yield f"fields       {self.keys}"
+        yield f"fields       {self.file.keys}"
         yield f"rows         {self.rows:,} in {self.seconds:.1f} s, {self.rows_per_second:,.0f} per second"
-        if self.keys.completion is not None:
+        if self.file.keys.completion is not None:
             yield from _table("verdicts", self.verdicts, self.rows)
             yield from _table("decided by", self.stages, self.rows)
             for why, rows in self.errors.most_common(LISTED):
                 yield f"no verdict   {rows:,} rows: {why}"
         yield from self.labels.report("accuracy    ", LISTED)
-        if self.keys.completion is not None:
+        if self.file.keys.completion is not None:
             slowest = (f"line {line} {1000 * seconds:.1f} ms ({verdict})" for seconds, line, verdict in self.slowest)
             yield "slowest      " + ", ".join(slowest)
         yield (
@@ -125,48 +127,37 @@ class Report:
 
 
 def grade_file(
-    path: str,
-    *,
-    workers: int,
-    deadline: float,
-    options: Options,
-    named: dict[str, str | None],
-    references_only: bool = False,
-    output: str | None = None,
+    path: str, limits: GradingLimits, options: Options, named: dict[str, str | None], output: str | None = None
 ) -> Report:
     """Grades every line of a file in worker processes. Shows its progress on standard error if that is a terminal.
 
     Args:
         path: a ``.jsonl`` or ``.jsonl.gz`` file, or ``-`` for standard input.
-        workers: how many worker processes.
-        deadline: CPU seconds that one row may take.
+        limits: how many worker processes, and the CPU seconds that one row may take.
         options: how to grade.
         named: the names of the fields, see ``math_reward.commands.rows.find_keys``.
-        references_only: check only the references.
         output: a file to write: for each row, in order, a JSON object with its line and the result of ``/v1/grade``.
+            ``-`` for standard output, to which each goes at once, and an ``error`` for a line that cannot be used.
 
     Raises:
         FileRefused: a file cannot be read or written, or the first row lacks a field that is needed.
+        BrokenPipeError: nobody reads standard output any more.
     """
     start = time.perf_counter()
-    report: Report | None = None
-    written: IO[str] | None = None
-    bad_lines: list[Fault] = []
     with ExitStack() as stack:
-        file = stack.enter_context(RowFile(path, options, named, references_only))
-        pool = stack.enter_context(WorkerPool(workers, deadline))
-        for row, graded in stack.enter_context(closing(graded_in_order(file, pool))):
-            if report is None and file.keys is not None:
-                report = Report(file.keys, bad_lines=bad_lines)
-                written = created(stack, output) if output is not None else None
+        file = stack.enter_context(RowFile(path, options, named))
+        written = created(stack, output) if output is not None else None
+        pool = stack.enter_context(WorkerPool(*limits))
+        report = Report(file)
+        for row, graded in graded_in_order(file, pool):
             if isinstance(row, Fault):
-                bad_lines.append(row)
-                continue
-            assert report is not None
-            report.add(row, graded[0])
-            if written is not None:
-                written.write(json.dumps({"line": row.line, **graded[0].as_dict()}) + "\n")
-    assert report is not None  # A file without any row is refused.
+                report.bad_lines.append(row)
+                shown: dict[str, Any] | None = {"error": row.reason} if output == STANDARD else None
+            else:
+                report.add(row, graded[0])
+                shown = graded[0].as_dict()
+            if written is not None and shown is not None:
+                written.write(json.dumps({"line": row.line, **shown}) + "\n")
     report.slowest.sort(reverse=True)
     report.seconds = time.perf_counter() - start
     return report

@@ -9,12 +9,13 @@ STANDARD = "-"
 """The name of standard input, and of standard output, where a file is asked for."""
 
 FIELDS = {
-    "completion": "completion, response, output, solution ...",
-    "reference": "reference, answer, gold, label ...",
-    "prompt": "prompt, question, problem, query",
-    "label": "label, correct; true where the completion is correct",
+    "completion": ("completion", "response", "output", "generation", "prediction", "solution"),
+    "reference": ("reference", "reference_answer", "answer", "gold", "ground_truth", "target", "label"),
+    "prompt": ("prompt", "question", "problem", "query"),
+    "label": ("label", "correct", "is_correct"),
 }
-"""What a row has, and the usual names of each."""
+"""What a row has, and the names to look for, in this order, where the user names none. A label is true where the
+completion is correct."""
 
 
 def add_grading_options(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +40,8 @@ def grading_options(arguments: argparse.Namespace) -> Options:
 def add_row_options(group: argparse._ArgumentGroup) -> None:
     """Adds the flags that name the fields of rows, and the number of workers."""
     for what, usual in FIELDS.items():
-        group.add_argument(f"--{what}-key", metavar="NAME", help=f"the field with the {what} ({usual})")
+        shown = f"the field with the {what} ({', '.join(usual)})"
+        group.add_argument(f"--{what}-key", metavar="NAME", help=shown)
     group.add_argument("--workers", type=int, help="grading processes (one per core)")
 
 

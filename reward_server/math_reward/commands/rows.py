@@ -1,20 +1,13 @@
 """Reads the lines of a file to grade: finds the fields, and says what is wrong with a line."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from math_reward.commands.options import FIELDS
 from math_reward.grader.verdict import Options, Verdict
-from math_reward.json_lines import NoAnswer, NoRow, lines_of, object_of, reference_of
+from math_reward.json_lines import NoAnswer, reference_of
 from math_reward.pool.item import Item
-
-CANDIDATES = {
-    "completion": ("completion", "response", "output", "generation", "prediction", "solution"),
-    "reference": ("reference", "reference_answer", "answer", "gold", "ground_truth", "target", "label"),
-    "prompt": ("prompt", "question", "problem", "query"),
-    "label": ("label", "correct", "is_correct"),
-}
-"""The names of fields to look for, in this order, where the user names none."""
 
 _LABELS = {"true": True, "correct": True, "1": True, "false": False, "wrong": False, "incorrect": False, "0": False}
 
@@ -94,30 +87,12 @@ class Labels:
                 yield f"  {fault}: lines {', '.join(map(str, lines[:listed]))}{more}"
 
 
-class _Unusable(ValueError):
-    """The message is one sentence that says why."""
-
-
-def objects(lines: Iterable[bytes]) -> Iterator[tuple[int, dict[str, Any]] | Fault]:
-    """The JSON object of each line with the line's number, from 1. Blank lines are skipped.
-
-    Raises:
-        NotUTF8: with the first line.
-    """
-    for line in lines_of(lines):
-        try:
-            yield line.number, object_of(line.content)
-        except NoRow as error:
-            yield Fault(line.number, str(error))
-
-
-def find_keys(row: dict[str, Any], named: dict[str, str | None], references_only: bool) -> Keys:
+def find_keys(row: dict[str, Any], named: dict[str, str | None]) -> Keys:
     """Finds the fields in the first row.
 
     Args:
         row: the first row.
-        named: for each key of ``CANDIDATES`` the field that the user named, or None to look for one.
-        references_only: leave out the completion, the prompt and the label.
+        named: for each key of ``FIELDS`` the field that the user named, or None to look for one.
 
     Raises:
         FileRefused: a field that was named is not there, or there is no reference.
@@ -130,52 +105,35 @@ def find_keys(row: dict[str, Any], named: dict[str, str | None], references_only
         raise FileRefused(
             f"The first row has no reference answer: it has {_listed(row)}. Name the field with --reference-key."
         )
-    free = [key for key in CANDIDATES["label"] if key not in chosen.values()]
+    free = [key for key in FIELDS["label"] if key not in chosen.values()]
     label = named.get("label") or next((key for key in free if _label(row.get(key)) is not None), None)
-    if references_only:
-        return Keys(chosen["reference"])
     return Keys(chosen["reference"], chosen["completion"], chosen["prompt"], label)
 
 
 def read_row(line: int, row: dict[str, Any], keys: Keys, options: Options) -> Row | Fault:
     """One row as an item to grade; without a completion, an item with an empty one, to check its reference."""
+    missing = [name for name in (keys.completion, keys.reference) if name is not None and name not in row]
+    if missing:
+        return Fault(line, f"It has no field {missing[0]!r}; it has {_listed(row)}.")
+    completion = "" if keys.completion is None else row[keys.completion]
+    prompt = None if keys.completion is None or keys.prompt is None else row.get(keys.prompt)
+    label = None if keys.label is None else row.get(keys.label)
+    if not isinstance(completion, str):
+        return Fault(line, f"Field {keys.completion!r} is no text.")
+    if prompt is not None and not isinstance(prompt, str):
+        return Fault(line, f"Field {keys.prompt!r} is no text.")
+    if label is not None and _label(label) is None:
+        return Fault(line, f"Field {keys.label!r} is neither true nor false.")
     try:
-        completion = "" if keys.completion is None else _text(row, keys.completion)
-        reference = _reference(row, keys.reference)
-        prompt = None
-        if keys.prompt is not None and keys.completion is not None and row.get(keys.prompt) is not None:
-            prompt = _text(row, keys.prompt)
-        label = None if keys.label is None else row.get(keys.label)
-        if label is not None and _label(label) is None:
-            raise _Unusable(f"Field {keys.label!r} is neither true nor false.")
-        return Row(line, Item(completion, reference, prompt, options, prompt_may_be_absent=True), _label(label))
-    except _Unusable as error:
-        return Fault(line, str(error))
-
-
-def _text(row: dict[str, Any], name: str) -> str:
-    value = _field(row, name)
-    if not isinstance(value, str):
-        raise _Unusable(f"Field {name!r}: Input should be a valid string.")
-    return value
-
-
-def _reference(row: dict[str, Any], name: str) -> str | tuple[str, ...]:
-    try:
-        return reference_of(_field(row, name))
+        reference = reference_of(row[keys.reference])
     except NoAnswer as error:
-        raise _Unusable(f"Field {name!r}: {error}.") from None
-
-
-def _field(row: dict[str, Any], name: str) -> Any:
-    if name not in row:
-        raise _Unusable(f"It has no field {name!r}; it has {_listed(row)}.")
-    return row[name]
+        return Fault(line, f"Field {keys.reference!r}: {error}.")
+    return Row(line, Item(completion, reference, prompt, options, prompt_may_be_absent=True), _label(label))
 
 
 def _first(row: dict[str, Any], what: str) -> str | None:
     # In some data sets these fields hold a conversation, which is not text.
-    return next((k for k in CANDIDATES[what] if k in row and (what == "reference" or isinstance(row[k], str))), None)
+    return next((k for k in FIELDS[what] if k in row and (what == "reference" or isinstance(row[k], str))), None)
 
 
 def _label(value: object) -> bool | None:

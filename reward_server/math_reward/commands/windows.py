@@ -1,11 +1,12 @@
 """Sends the rows of a file to pools of workers, a few windows of rows at once, and yields their grades in order."""
 
-import queue
-import threading
-from collections.abc import Callable, Generator
+import sys
+from collections import deque
+from collections.abc import Iterator
 from concurrent.futures import Future
 
-from math_reward.commands.progress import Progress
+from tqdm import tqdm
+
 from math_reward.commands.row_file import RowFile
 from math_reward.commands.rows import Fault, Row
 from math_reward.pool.item import Graded
@@ -15,83 +16,49 @@ WINDOW_ROWS = 512
 """Rows that go to the workers together."""
 
 WINDOWS = 3
-"""Windows in memory at once, besides the one that is being read: enough to keep every worker busy meanwhile."""
+"""Windows that the workers have at once: enough to keep them busy while one is read or written."""
 
 _Window = tuple[list[Row | Fault], list[list["Future[Graded]"]]]
 """Rows, and for each pool the futures of those that are a ``Row``."""
 
 
-class _Stopped(Exception):
-    """Nobody wants the rest."""
-
-
-def graded_in_order(
-    file: RowFile, *pools: WorkerPool, before_wait: Callable[[], None] = lambda: None
-) -> Generator[tuple[Row | Fault, tuple[Graded, ...]], None, None]:
+def graded_in_order(file: RowFile, *pools: WorkerPool) -> Iterator[tuple[Row | Fault, tuple[Graded, ...]]]:
     """Each line of a file, as soon as it and all before it are graded, with the grade of each pool; a ``Fault`` has
-    none. Close the iterator before the pools if it is not read to its end. It shows its progress.
-
-    The file is read in a thread of its own, as far ahead as WINDOWS allows. Where standard input pauses, the rows that
-    have come are graded without waiting for a whole window.
-
-    Args:
-        before_wait: called before the caller has to wait for a grade.
+    none. A bar on standard error, if that is a terminal, shows how much has been read.
 
     Raises:
-        FileRefused: what the file's iteration raises, after the lines before it.
+        FileRefused: what the file's iteration raises.
         NoWorkers, PoolClosed: what the pools raise.
     """
-    # One window is with the caller, and one waits to be put into the queue.
-    read: queue.Queue[_Window | BaseException | None] = queue.Queue(WINDOWS - 2)
-    stopped = threading.Event()
-    lock = threading.Lock()  # Nothing is sent to a pool after it was closed.
-    gathered: list[Row | Fault] = []
+    done = 0
+    with tqdm(total=file.size, unit="B", unit_scale=True, disable=None, file=sys.stderr) as bar:
+        for rows, futures in _windows(file, pools):
+            graded = zip(*futures, strict=True)
+            for row in rows:
+                yield row, () if isinstance(row, Fault) else tuple(one.result() for one in next(graded))
+            done += len(rows)
+            bar.set_postfix_str(f"{done:,} rows", refresh=False)
+            bar.update(file.bytes_read - bar.n)
 
-    def send() -> None:
-        if not gathered:
-            return
-        window, gathered[:] = gathered.copy(), []
-        items = [row.item for row in window if isinstance(row, Row)]
-        with lock:
-            if stopped.is_set():
-                raise _Stopped
-            futures = [pool.submit_each(items) for pool in pools]
-        read.put((window, futures))
 
-    def read_ahead() -> None:
-        end: BaseException | None = None
-        try:
-            file.when_idle = send
-            try:
-                for row in file:
-                    gathered.append(row)
-                    if len(gathered) >= WINDOW_ROWS:
-                        send()
-            finally:
-                send()
-        except BaseException as error:
-            end = error
-        read.put(end)
+def _windows(file: RowFile, pools: tuple[WorkerPool, ...]) -> Iterator[_Window]:
+    """The rows of a file, each window when it is to be waited for: the next ones are with the workers by then.
 
-    threading.Thread(target=read_ahead, name="math-reward-rows", daemon=True).start()
-    try:
-        with Progress(file) as progress:
-            while True:
-                if read.empty():
-                    before_wait()
-                window = read.get()
-                if window is None:
-                    return
-                if isinstance(window, BaseException):
-                    raise window
-                rows, futures = window
-                graded = zip(*futures, strict=True)
-                for row in rows:
-                    ones = () if isinstance(row, Fault) else next(graded)
-                    if not all(one.done() for one in ones):
-                        before_wait()
-                    yield row, tuple(one.result() for one in ones)
-                    progress.row()
-    finally:
-        with lock:
-            stopped.set()
+    Where standard input pauses, the rows that have come are graded without waiting for a whole window.
+    """
+    window: list[Row | Fault] = []
+    under_way: deque[_Window] = deque()
+    for row in file:
+        window.append(row)
+        pauses = file.pauses()
+        if pauses or len(window) >= WINDOW_ROWS:
+            under_way.append(_sent(window, pools))
+            window = []
+        while under_way and (pauses or len(under_way) > WINDOWS):
+            yield under_way.popleft()
+    yield from (*under_way, _sent(window, pools))
+
+
+def _sent(rows: list[Row | Fault], pools: tuple[WorkerPool, ...]) -> _Window:
+    items = [row.item for row in rows if isinstance(row, Row)]
+    return rows, [pool.submit_each(items) for pool in pools]

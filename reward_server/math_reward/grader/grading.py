@@ -168,7 +168,7 @@ def _graded(said: Statement, usable: list[Reference], prompt: str | None, option
 
 
 def _boxes(completion: str, usable: list[Reference], options: Options) -> Grade | None:
-    """The grade of an answer that has a box for each part of a reference such as "(I) 2; (II) x + 1", in this order."""
+    """The grade of an answer that has a box for each part of a reference such as "(I) 2; (II) x + 1", in order."""
     for reference in usable:
         parts = [part.strip(" ;,.") for part in _PART_LABEL.split(reference.given)]
         if len(parts) < 3 or parts[0] or len(parts) > MAX_PARTS + 1:

@@ -47,7 +47,6 @@ async def test_one_item_that_breaks_the_service_does_not_fail_its_neighbours(fau
             found = await outcomes(client, *range(16))
     bad = found.pop(13)
     assert isinstance(bad, Unavailable)
-    assert bad.attempts > 4
     assert [result.reward for result in found] == [i for i in range(16) if i != 13]
 
 

@@ -4,15 +4,15 @@ import random
 
 import pytest
 
-from math_reward.client.endpoints import Backoff, Endpoint
-from math_reward.client.errors import Cause
-from math_reward.client.protocols import Failure
+from math_reward.client import Settings, Unavailable, endpoints
+from math_reward.client.endpoints import Endpoint
 
-GONE = Failure("answered HTTP 503", Cause.BUSY)
+GONE = Unavailable("answered HTTP 503")
 
 
-def endpoint(longest: float = 1000.0) -> Endpoint:
-    return Endpoint("http://a/v1/grade?key=secret", Backoff(longest))
+def endpoint() -> Endpoint:
+    url = "http://a/v1/grade?key=secret"
+    return Endpoint(url, Settings((url,), max_backoff=1000.0))
 
 
 def pause(one: Endpoint, now: float) -> float:
@@ -20,15 +20,14 @@ def pause(one: Endpoint, now: float) -> float:
 
 
 def test_a_pause_doubles_with_every_failure_in_a_row_up_to_the_longest_and_is_up_to_half_shorter_by_chance() -> None:
-    pauses = Backoff(1.0)
     for failures, longest in [(1, 0.25), (2, 0.5), (3, 1.0), (4, 1.0), (10_000, 1.0)]:
-        found = [pauses.seconds(failures) for _ in range(200)]
+        found = [endpoints.pause(failures, 1.0) for _ in range(200)]
         assert longest / 2 <= min(found) < max(found) <= longest
 
 
 def test_a_pause_takes_nothing_from_the_seeded_generator_of_a_run() -> None:
     state = random.getstate()
-    Backoff(1.0).seconds(1)
+    endpoints.pause(1, 1.0)
     assert random.getstate() == state
 
 
@@ -41,7 +40,7 @@ def test_a_service_that_failed_is_left_alone_and_then_gets_one_request_at_a_time
     assert one.is_free(later)
     one.in_flight = 1
     assert not one.is_free(later), "one at a time"
-    one.succeeded(sent_at=later, now=later)
+    one.succeeded(sent_at=later)
     assert one.is_free(later)
 
 
@@ -57,14 +56,17 @@ def test_requests_that_were_open_together_fail_as_one() -> None:
 def test_a_success_sent_before_a_failure_was_known_ends_the_row() -> None:
     one = endpoint()
     one.failed(GONE, sent_at=9.0, now=10.0)
-    one.succeeded(sent_at=9.5, now=10.5)
+    one.succeeded(sent_at=9.5)
     one.failed(GONE, sent_at=12.0, now=12.0)
     assert pause(one, 12.0) <= 0.25, "the first of a new row"
 
 
-def test_a_secret_of_the_url_is_in_no_message(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failing_service_is_named_once_a_minute_without_a_secret_of_its_url(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     one = endpoint()
-    one.failed(GONE, sent_at=0.0, now=1.0)
+    for now in (1.0, 2.0, 60.0, 61.0):
+        one.failed(GONE, sent_at=now, now=now)
     assert (one.url, one.label) == ("http://a/v1/grade?key=secret", "http://a/v1/grade")
-    assert one.label in caplog.text
+    assert [one.label in record.getMessage() for record in caplog.records] == [True, True]
     assert "secret" not in caplog.text

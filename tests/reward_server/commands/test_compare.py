@@ -76,7 +76,7 @@ def test_a_row_that_hangs_math_verify_is_a_timeout_and_ends_nothing(
 
     lines = [line.split() for line in printed.splitlines()]
     assert code == 0
-    assert ["no_answer", "timeout", "1"] in lines
+    assert ["timeout", "1"] in [line[1:] for line in lines]
     assert ["correct", "correct", "1"] in lines
 
 
