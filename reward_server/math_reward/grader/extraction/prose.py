@@ -124,7 +124,7 @@ _FEW_WORDS = re.compile(
     r"(?:(?:an?|the)\s)?((?:[^\W\d_]|['’-]){3,30}(?:\s(?:[^\W\d_]|['’-]){2,30}){0,2})[.!]?", re.IGNORECASE
 )
 _DOUBTED = re.compile(
-    r"\b(?:not|never|n't|doubt|deny|hardly|wonder|maybe|perhaps|if|whether|unless|tried|methods?|ways)\b",
+    r"\b(?:not|never|n't|doubt|deny|hardly|wonder|who|what|unclear|dunno|maybe|perhaps|if|whether|unless|tried|methods?|ways)\b",
     re.IGNORECASE,
 )
 _ARTICLES = frozenset(["one", "ein", "eine", "eins", "un", "une", "una", "uno", "um", "uma", "один"])
