@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+
+from math_reward.grader.extraction.boxes import Statement
+from math_reward.grader.notation.parse import MAX_CHARACTERS
+from math_reward.grader.reading import Reference
+from math_reward.grader.second_readings import CHOICE
+from math_reward.grader.verdict import Grade, Stage, Verdict
 
 PROMPT_CHARACTERS = 4_000
 """How much of a prompt's end is searched for choices."""
 MAX_TEXT = 300
-LETTERS = "ABCDEFGHIJ"
 
 # "(A) 56", "A) 56", "A. 56", "A：56"
 _MARK = re.compile(
@@ -133,3 +138,36 @@ def _letter(mark: re.Match[str]) -> str:
 
 def _plain(text: str) -> str:
     return _NOISE.sub("", text).casefold()
+
+
+def by_choice(
+    said: Statement, references: Sequence[Reference], prompt: str | None, compare: Callable[[Reference, str], Grade]
+) -> Grade | None:
+    """The grade, if the letters of choices or the choices of the prompt decide; else None."""
+
+    def graded(reference: Reference, is_same: bool) -> Grade:
+        verdict = Verdict.CORRECT if is_same else Verdict.WRONG
+        return Grade(verdict, said.text, reference.given, None, Stage.STRUCTURE, CHOICE.sentence)
+
+    def same(reference: str, answer: str) -> bool:
+        expected = Reference.read(reference)
+        return expected.fault is None and len(answer) <= MAX_CHARACTERS and compare(expected, answer).correct
+
+    answer = letters(said.text)
+    for reference in references if answer is not None else ():
+        expected = letters(reference.text, joined=True)
+        if expected is not None and len(expected) > 1:
+            return graded(reference, answer == expected)
+    choices = {} if prompt is None else choices_of(prompt)
+    found = None
+    for reference in references if choices else ():
+        try:
+            is_same = same_choice(choices, reference.text, said.text, "" if said.boxed else said.after, same)
+        except ValueError as error:
+            detail = f"The answer contradicts itself: {error}."
+            return Grade(Verdict.AMBIGUOUS, said.text, reference.given, detail, Stage.STRUCTURE)
+        if is_same is not None:
+            found = graded(reference, is_same)
+        if is_same:
+            break
+    return found

@@ -2,41 +2,32 @@
 
 import contextlib
 import dataclasses
+import functools
 import re
 from collections.abc import Sequence
 
 from math_reward.grader.asked_form import missing_form
-from math_reward.grader.choices import LETTERS, choices_of, letters, same_choice
+from math_reward.grader.choices import by_choice
 from math_reward.grader.compared import compared
-from math_reward.grader.errors import NotMathematics, TooComplex, Undefined
+from math_reward.grader.errors import NotMathematics, TooComplex
 from math_reward.grader.extraction.around import changed, denied_inside, taken_back
-from math_reward.grader.extraction.boxes import boxes_in
 from math_reward.grader.extraction.prompt import cut_prompt, is_quoted_box, without_quote
 from math_reward.grader.extraction.statement import Statement, final_answer, later_answer, span_of
-from math_reward.grader.extraction.values_at_end import values_in_last_sentence
 from math_reward.grader.memory import Memory
 from math_reward.grader.notation.parse import MAX_CHARACTERS
-from math_reward.grader.notation.syntax import Collection
+from math_reward.grader.parts import in_a_sentence, in_boxes
 from math_reward.grader.reading import ANSWERS, REFERENCES, Answer, Reference
 from math_reward.grader.restated import PROMPT_CHARACTERS, restates
-from math_reward.grader.rules import RULES
 from math_reward.grader.rules.chains import contradiction
-from math_reward.grader.rules.comparison import Comparison
 from math_reward.grader.rules.families import asked_for
-from math_reward.grader.rules.labels import Contradiction
-from math_reward.grader.second_readings import CHOICE
 from math_reward.grader.verdict import Grade, Options, Stage, Verdict
 from math_reward.json_lines import NoAnswer, label_text
 
 CACHED_VERDICTS = 16_384
 CACHED_VERDICT_BYTES = 64 * 2**20
 # "0.00 equals 0.01 dollars" contradicts itself as it does without the unit.
-_PART_LABEL = re.compile(r"(?:^|(?<=[;,.\s]))\s*[(（](?:[IVⅠⅡⅢⅣ]{1,3}|[1-6]|[a-f])[)）]\s*")
 _UNIT_AT_END = re.compile(r"(?<=[\d$)])\s[a-zA-Z]{1,16}\Z")
 _DIRECTIONS = frozenset("\u202d\u202e\u2066\u2067\u2068")
-PART_CHARACTERS = 300
-MAX_PARTS = 6
-"""Of an answer that is given part by part."""
 SHOWN_CHARACTERS = 200
 """How much of an answer a grade shows if the answer is too long."""
 
@@ -126,7 +117,8 @@ def _grade(completion: str, references: list[str], prompt: str | None, options: 
         return Grade(Verdict.NO_ANSWER, None, first)
     graded = _graded(said, usable, prompt, options)
     if graded.verdict is Verdict.WRONG:
-        parts = _boxes(completion, usable, options) if said.boxed else _parts(said, usable, options)
+        compare = functools.partial(_compared, options=options)
+        parts = in_boxes(completion, usable, compare) if said.boxed else in_a_sentence(said, usable, options)
         if parts is not None:
             return parts
     if graded.correct and (later := later_answer(said)) is not None:
@@ -148,9 +140,8 @@ def _graded(said: Statement, usable: list[Reference], prompt: str | None, option
     if denial is not None and not any(denial in reference.given for reference in usable):
         detail = "The words in the answer deny it."
         return Grade(Verdict.AMBIGUOUS, _shown(said.text), first, detail, Stage.STRING)
-    graded = _by_letters(said, usable) or (_by_choice(said, usable, prompt, options) if prompt is not None else None)
-    if graded is not None:
-        return graded
+    if (chosen := by_choice(said, usable, prompt, functools.partial(_compared, options=options))) is not None:
+        return chosen
     best: Grade | None = None
     for reference in usable:
         graded = _compared(reference, said.text, options)
@@ -165,76 +156,6 @@ def _graded(said: Statement, usable: list[Reference], prompt: str | None, option
         best = best or graded
     assert best is not None
     return best
-
-
-def _boxes(completion: str, usable: list[Reference], options: Options) -> Grade | None:
-    """The grade of an answer that has a box for each part of a reference such as "(I) 2; (II) x + 1", in order."""
-    for reference in usable:
-        parts = [part.strip(" ;,.") for part in _PART_LABEL.split(reference.given)]
-        if len(parts) < 3 or parts[0] or len(parts) > MAX_PARTS + 1:
-            continue
-        boxes = boxes_in(completion)[-len(parts) + 1 :]
-        expected = [Reference.read(part) for part in parts[1:]]
-        if len(boxes) == len(expected) and all(
-            one.fault is None and _compared(one, box, options).correct
-            for one, box in zip(expected, boxes, strict=True)
-        ):
-            return Grade(Verdict.CORRECT, "; ".join(boxes), reference.given, None, Stage.STRUCTURE)
-    return None
-
-
-def _parts(said: Statement, usable: list[Reference], options: Options) -> Grade | None:
-    """The grade of an answer that says the parts of a reference one by one: "The quotient is 4, the remainder 3" for
-    ``4, 3``. The last sentence must have these values alone, in this order.
-    """
-    values = values_in_last_sentence(said.before[-PART_CHARACTERS:] + said.text + said.after[:PART_CHARACTERS])
-    for reference in usable if 1 < len(values) <= MAX_PARTS else ():
-        expected = reference.reading.tree if reference.wording is None and reference.day is None else None
-        if not isinstance(expected, Collection) or expected.kind != "list" or len(expected.items) != len(values):
-            continue
-        try:
-            answers = [Answer.read(value).reading.tree for value in values]
-            if Comparison(options, RULES).same_in_order(expected.items, answers):
-                return Grade(Verdict.CORRECT, ", ".join(values), reference.given, None, Stage.STRUCTURE)
-        except (NotMathematics, TooComplex, Undefined, Contradiction):
-            continue
-    return None
-
-
-def _by_letters(said: Statement, usable: list[Reference]) -> Grade | None:
-    """The grade, if the reference is several choices, "AC" or "A, C", and the answer is one or more; else None."""
-    answer = letters(said.text)
-    for reference in usable if answer is not None else ():
-        expected = letters(reference.text, joined=True)
-        if expected is not None and len(expected) > 1 and (answer is not None and answer <= frozenset(LETTERS)):
-            verdict = Verdict.CORRECT if answer == expected else Verdict.WRONG
-            return Grade(verdict, said.text, reference.given, None, Stage.STRUCTURE, CHOICE.sentence)
-    return None
-
-
-def _by_choice(said: Statement, usable: list[Reference], prompt: str, options: Options) -> Grade | None:
-    """The grade, if the prompt's choices decide; else None."""
-
-    def same(reference: str, answer: str) -> bool:
-        expected = Reference.read(reference)
-        return (
-            expected.fault is None and len(answer) <= MAX_CHARACTERS and _compared(expected, answer, options).correct
-        )
-
-    choices = choices_of(prompt)
-    found = None
-    for reference in usable if choices else ():
-        try:
-            is_same = same_choice(choices, reference.text, said.text, "" if said.boxed else said.after, same)
-        except ValueError as error:
-            detail = f"The answer contradicts itself: {error}."
-            return Grade(Verdict.AMBIGUOUS, said.text, reference.given, detail, Stage.STRUCTURE)
-        if is_same is not None:
-            verdict = Verdict.CORRECT if is_same else Verdict.WRONG
-            found = Grade(verdict, said.text, reference.given, None, Stage.STRUCTURE, CHOICE.sentence)
-        if is_same:
-            break
-    return found
 
 
 def _not_done(answer: Answer, reference: Reference, prompt: str) -> str | None:
