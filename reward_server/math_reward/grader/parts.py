@@ -18,14 +18,15 @@ from math_reward.grader.verdict import Grade, Options, Stage, Verdict
 PART_CHARACTERS = 300
 """How much of the text around an answer may be its sentence."""
 MAX_PARTS = 6
-_PART_LABEL = re.compile(r"(?:^|(?<=[;,.\s]))\s*[(（](?:[IVⅠⅡⅢⅣ]{1,3}|[1-6]|[a-f])[)）]\s*")
+_PART_LABEL = re.compile(r"(?:^|(?<=[;,.\s]))[(（](?:[IVⅠⅡⅢⅣ]{1,3}|[1-6]|[a-f])[)）]\s{0,4}")
 
 
 def in_boxes(
     completion: str, references: Sequence[Reference], compare: Callable[[Reference, str], Grade]
 ) -> Grade | None:
-    """The grade of an answer that has a box for each part of a reference, such as "(I) 2; (II) x + 1", in its order; else
-    None.
+    """The grade of an answer that has a box for each part of a reference, such as "(I) 2; (II) x + 1", in its order.
+
+    None where the reference has no parts, or a box is another.
     """
     for reference in references:
         parts = [part.strip(" ;,.") for part in _PART_LABEL.split(reference.given)]
