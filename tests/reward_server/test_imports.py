@@ -65,6 +65,18 @@ def test_an_answer_that_needs_many_digits_loads_mpmath_and_one_that_needs_sympy_
     ]
 
 
+@pytest.mark.parametrize(
+    ("modules", "unwanted"),
+    [("math_reward.pool.worker_pool", "torch fastapi uvicorn"), ("math_reward.app, math_reward.cli", "torch")],
+)
+def test_neither_the_service_nor_its_grading_processes_import_torch_nor_these_a_web_framework(
+    modules: str, unwanted: str
+):
+    program = f"import sys, {modules}; print({{*{unwanted.split()}}} & {{*sys.modules}})"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert (done.stdout, done.returncode) == ("set()\n", 0)
+
+
 @pytest.fixture
 def run(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     """``python -m`` with what is given, where no package of the service can be imported, as with the library alone."""

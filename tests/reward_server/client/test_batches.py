@@ -7,7 +7,7 @@ import pytest
 from math_reward.client import Refused, Unavailable
 
 from ...fake_reward_server import Answer, FakeRewardServer
-from .asking import asking, outcomes, rewards
+from .asking import asking, body, outcomes, rewards
 
 
 async def test_a_hundred_concurrent_callers_share_two_requests_and_each_gets_its_own_reward() -> None:
@@ -40,7 +40,10 @@ async def test_a_batch_that_is_refused_is_halved_until_the_bad_item_is_alone(sta
     assert isinstance(bad, Refused)
 
 
-@pytest.mark.parametrize("fault", [Answer(500), Answer(delay=1.0), Answer(drop=True), Answer(body={})])
+NOT_FINITE = Answer(body=body(reward=float("nan")))
+
+
+@pytest.mark.parametrize("fault", [Answer(500), Answer(delay=1.0), Answer(drop=True), Answer(body={}), NOT_FINITE])
 async def test_one_item_that_breaks_the_service_does_not_fail_its_neighbours(fault: Answer) -> None:
     with FakeRewardServer(always=lambda post: fault if "13" in post.texts else Answer()) as server:
         async with asking(server.url, deadline=3.0, timeout=0.2) as client:

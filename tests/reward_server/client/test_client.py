@@ -18,8 +18,6 @@ from math_reward.client import Cause, Client, ClientClosed, ClientError, NotJudg
 from ...fake_reward_server import Answer, FakeRewardServer, Post, graded, right_answer
 from ...refusals import assert_refusal
 
-FAST = {"timeout": 60.0, "deadline": 120.0, "max_backoff": 0.02}
-
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[FakeRewardServer]:

@@ -199,16 +199,3 @@ async def test_what_could_not_be_graded_to_the_end_is_an_error_and_no_reward(pat
         async with asking(server.url + path, deadline=0) as client:
             error = await error_of(client, "0.5")
     assert (type(error), error.cause) == (Unavailable, Cause.UNAVAILABLE)
-
-
-async def test_one_reward_that_is_not_finite_does_not_fail_its_neighbours() -> None:
-    def answer(post: Post) -> Answer:
-        right = right_answer(post)
-        if len(server.posts) == 1:
-            right["results"][1]["reward"] = float("nan")
-        return Answer(body=right)
-
-    with FakeRewardServer(always=answer) as server:
-        async with asking(server.url) as client:
-            assert await rewards(client, 1, 2, 3) == [1, 2, 3]
-        assert [post.texts for post in server.posts] == [["1", "2", "3"], ["1", "2"], ["3"]]

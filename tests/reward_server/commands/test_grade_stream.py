@@ -1,12 +1,11 @@
 """``math-reward grade -``: rows in, verdicts out, one a line."""
 
-import contextlib
 import json
 import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
@@ -78,34 +77,24 @@ def test_a_dash_with_a_reference_is_a_completion(in_process: Any):
     assert "reference 4" in printed
 
 
-@contextlib.contextmanager
-def conversation() -> Iterator[tuple[Callable[..., None], Callable[[], dict[str, Any]]]]:
-    """What sends the command a row, and what waits for its next line."""
+def test_a_verdict_comes_before_the_next_row_is_sent():
     command = [sys.executable, "-m", "math_reward", "grade", "--workers", "1", "-"]
+    shown: queue.Queue[bytes] = queue.Queue()
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        lines: queue.Queue[bytes] = queue.Queue()
-        threading.Thread(target=lambda: [lines.put(line) for line in process.stdout], daemon=True).start()
+        threading.Thread(target=lambda: [shown.put(line) for line in process.stdout], daemon=True).start()
 
-        def send(row: Any, end: bytes = b"\n") -> None:
-            process.stdin.write(row + end if isinstance(row, bytes) else json.dumps(row).encode() + end)
+        def send(content: bytes) -> None:
+            process.stdin.write(content)
             process.stdin.flush()
 
-        yield send, lambda: json.loads(lines.get(timeout=WAIT))
-        process.stdin.close()
-
-
-def test_a_verdict_comes_before_the_next_row_is_sent():
-    with conversation() as (send, next_line):
         for number in range(1, 4):
-            send({"output": str(number), "gold": "2"})
-            assert next_line()["correct"] == (number == 2)
-        send(b"{")
-        assert next_line()["line"] == 4
-        for blank in (b'\n{"output": "4"', b', "gold": "4"}\n\n'):
-            send(blank, end=b"")
-        assert next_line()["line"] == 6
+            send(lines_of({"output": str(number), "gold": "2"}))
+            assert json.loads(shown.get(timeout=WAIT))["correct"] == (number == 2)
+        for line, parts in ((4, [b"{\n"]), (6, [b'\n{"output": "4"', b', "gold": "4"}\n\n'])):
+            for part in parts:
+                send(part)
+            assert json.loads(shown.get(timeout=WAIT))["line"] == line
+        process.stdin.close()
 
 
 def test_a_reader_who_has_gone_ends_it_quietly():

@@ -12,7 +12,6 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from math_reward.grader import grade
-from math_reward.grader.verdict import Verdict
 
 LEADS = [
     "", "so ", "So ", "Thus, ", "Hence ", "Therefore ", "then ", "We get ", "and so ", "It follows that ",
@@ -149,88 +148,6 @@ def test_a_true_equation_is_paid_in_the_same_places(side: tuple[str, Fraction], 
     completion = rf"{lead}${left} = \boxed{{{value}}}${end}" if inside else f"{lead}{left} = {value}{end}"
     assume(inside or " x " not in left)  # Without words it is a formula, in which x is a variable.
     assert grade(completion, plain(value)).correct, grade(completion, plain(value))
-
-
-@pytest.mark.parametrize(
-    ("completion", "reference"),
-    [
-        ("The sum of 40 and 2 is 42.", "42"),
-        ("So the gcd of 84 and 126 = 42", "42"),
-        ("the gcd of 84, 126 = 42", "42"),
-        ("so 20% of 50 = 10", "10"),
-        (r"20\% \text{ of } 50 = \boxed{10}", "10"),
-        ("Therefore, the sum of the numbers between 10 and 20 is \\(\\boxed{75}\\).", "75"),
-        ("so the probability that the sum rolled is 9 is \\(\\boxed{\\frac{1}{9}}\\).", r"\frac19"),
-        (r"= 56 \left(\frac{1}{4}\right) = 56 : 4 = \boxed{14}", "14"),
-        (r"We have $\&(-8)=-8-7=\boxed{-15}$.", "-15"),
-        (r"f(3) = \boxed{42}", "42"),
-        (r"a_5 = \boxed{42}", "42"),
-        (r"so \log_2 8 = \boxed{3}", "3"),
-        (r"1 + 2 + \cdots + 8 = \boxed{36}", "36"),
-        ("Step 5 = 42", "42"),
-        ("The value for n = 4 is 12", "12"),
-        ("so 7^2 = 49 = 4 (mod 5)", "4"),
-        ("so 7 x 7 = 49", "49"),
-        ("so it is 5 * $3 = $15", "15"),
-        ("so $1.50 = 150 cents", "150"),
-        ("so 2/3 = 0.67", "0.67"),
-        ("so 2/3 = 0.66", "0.66"),
-        ("so 1/3 = 33%", "33%"),
-        ("so 30/40*100 = 75%", "75%"),
-        ("so 22/7 ≈ 3.14", "3.14"),
-        ("so 398 ≈ 400", "400"),
-        ("so 20/3 = 7 people, rounded up", "7"),
-        ("so seven times six is forty-two", "42"),
-        ("The square of seven is forty-nine.", "49"),
-        ("so the larger one is forty-two", "42"),
-    ],
-)
-def test_a_number_that_is_only_a_part_of_the_left_side_contradicts_nothing(completion: str, reference: str):
-    assert grade(completion, reference).correct, grade(completion, reference)
-
-
-@pytest.mark.parametrize(
-    ("completion", "reference"),
-    [
-        ("so forty-one is forty-two", "42"),
-        ("so one hundred and five is 106", "106"),
-        (r"so 2 = \boxed{two and a half}", "two and a half"),
-        (r"so 1/2 = \boxed{a third}", "a third"),
-        ("so 2/3 = 1", "1"),
-        ("so 41 ≈ 42", "42"),
-        ("so 41 = 42, rounded", "42"),
-        ("so 41 = 2*21", "42"),
-        ("so 41 = 6 * 7 = 42", "42"),
-        ("x = 3 and 41 = 42", "42"),
-        ("so 41 = 42 is the result", "42"),
-        (r"so 1/2 = \frac{1}{3}", "1/3"),
-        (r"so $\sqrt{2} = \boxed{2}$", "2"),
-        ("Result: 41 = $42$", "42"),
-        ("The answer is 41 = $42$.", "42"),
-        ("<answer>so 41 = 42</answer>", "42"),
-        (r"<|begin_of_box|>41 = 42<|end_of_box|>", "42"),
-    ],
-)
-def test_other_forms_of_a_contradiction_are_not_paid(completion: str, reference: str):
-    assert not grade(completion, reference).correct, grade(completion, reference)
-
-
-def test_it_is_told_which_equation_is_false():
-    found = grade("I add them, so 40 + 1 = 42.", "42")
-    assert (found.verdict, found.answer) == (Verdict.AMBIGUOUS, "40 + 1 = 42")
-
-
-def test_a_reference_in_prose_that_contradicts_itself_is_no_reference():
-    solution = "To find the answer we add the apples of Janet to those of her brother, who has one, so 40 + 1 = {}"
-    assert grade("42", solution.format(42)).verdict is Verdict.BAD_REFERENCE
-    assert grade("41", solution.format(41)).correct
-
-
-@pytest.mark.parametrize("before", ["Suppose that 41 = 42. ", "1/2 = 1/3, "])
-@pytest.mark.parametrize("final", ["The answer is 42.", r"So it is \boxed{42}.", "so x = 42"])
-def test_only_the_final_statement_is_judged(before: str, final: str):
-    """A proof by contradiction has one on the way."""
-    assert grade(before + final, "42").correct
 
 
 @pytest.fixture(scope="module")

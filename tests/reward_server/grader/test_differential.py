@@ -1,4 +1,4 @@
-"""A small part of the pairs of ``tests/benchmarks/differential.py``, the same on every machine."""
+"""A small part of the pairs and documents of ``tests/benchmarks/differential.py``, the same on every machine."""
 
 import itertools
 import sys
@@ -12,7 +12,7 @@ from math_reward.grader import grade
 
 from ...scripts import script
 
-PAIRS = 2_000
+PAIRS, DOCUMENTS = 2_000, 4_000
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +27,15 @@ def test_two_writings_of_one_value_are_equal_and_of_two_values_are_not(different
     assert {pair.kind for pair in pairs} == set(differential.NAMES)
     assert [pair for pair in wrong if not pair.same] == []
     assert len(wrong) <= 0.005 * PAIRS / 2, wrong
+
+
+def test_generated_documents_are_paid_exactly_where_their_answer_is_right(differential: ModuleType):
+    generated = sys.modules["generated.documents"]
+    documents = list(itertools.islice(generated.documents(seed=3), DOCUMENTS))
+    wrong = [one for one in documents if grade(one.completion, one.reference).correct != one.same]
+
+    assert {one.kind for one in documents} == set(generated.NAMES)
+    assert wrong == []
 
 
 def test_a_pair_is_unequal_only_where_the_values_differ(differential: ModuleType):

@@ -1,18 +1,25 @@
 r"""Rows of kinds that users bring, labelled before the grader was run on them, and answers that must not be paid.
 
-``own_rows.jsonl``: kind, reference, an answer (in a box) or a whole completion, the label; ``missed`` says why the
-grader does not know a row, so that the list of what it does not know stays true. ``cheats.jsonl``: per kind, answers
-of which none is right for any of the references, but for the pairs under ``right``; or ``pairs`` of a reference and an
-answer (something infinite, dropped, permuted, or only a part), or of a reference and a whole completion.
+``own_rows.jsonl``: kind, reference, an answer (in a box) or a whole completion, the label; ``prompt`` and ``options``
+where they are given; ``verdict``, ``found`` (the answer as the completion has it) and ``stage`` where the label is not
+all that has to be so; ``missed`` says why the grader does not know a row, so that the list of what it does not know
+stays true.
+
+``cheats.jsonl``: per kind, answers of which none is right for any of the references, but for the pairs under
+``right``; or ``pairs`` of a reference and an answer (something infinite, dropped, permuted, or only a part), or
+``completions``, pairs of a reference and a whole completion.
 """
 
 import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from math_reward.grader import Verdict, grade
+from math_reward.grader import Grade, Options, Verdict, grade
+
+from ...refusals import assert_refusal
 
 
 def _lines(name: str) -> list[dict[str, Any]]:
@@ -22,23 +29,47 @@ def _lines(name: str) -> list[dict[str, Any]]:
 
 ROWS = _lines("own_rows.jsonl")
 ATTACKS = _lines("cheats.jsonl")
+WITHOUT_ANSWER = (Verdict.NO_ANSWER, Verdict.BAD_REFERENCE, Verdict.PROMPT_NOT_FOUND)
+WITH_REASON = (*WITHOUT_ANSWER[1:], Verdict.AMBIGUOUS, Verdict.RESTATED, Verdict.UNEVALUATED, Verdict.TOO_COMPLEX)
 
 
-def _graded(row: dict[str, Any]) -> bool:
-    return grade(row.get("completion") or rf"\boxed{{{row['answer']}}}", row["reference"]).correct
+def _graded(row: dict[str, Any]) -> Grade:
+    prompt, options = row.get("prompt"), msgspec.convert(row.get("options", {}), Options)
+    completion = row.get("completion")
+    if completion is None:
+        completion = (f"{prompt} " if prompt else "") + rf"\boxed{{{row['answer']}}}"
+    return grade(completion, row["reference"], prompt, options)
+
+
+def _as_labelled(row: dict[str, Any]) -> bool:
+    found = _graded(row)
+    said = {"verdict": found.verdict.value, "found": found.answer, "stage": found.stage and found.stage.value}
+    return found.correct is row["label"] and {**said, **row}.items() >= said.items()
 
 
 @pytest.mark.parametrize("kind", sorted({row["kind"] for row in ROWS}))
 def test_every_row_of_a_kind_is_graded_as_its_label_says(kind: str):
     rows = [row for row in ROWS if row["kind"] == kind and "missed" not in row]
 
-    assert [row for row in rows if _graded(row) is not row["label"]] == []
+    assert [row for row in rows if not _as_labelled(row)] == []
+
+
+def test_a_grade_has_the_reward_the_answer_the_reference_and_the_reason_that_belong_to_its_verdict():
+    for row in ROWS:
+        found = _graded(row)
+        assert found.reward == float(found.correct) == float(found.verdict is Verdict.CORRECT)
+        assert (found.answer is None) is (found.verdict in WITHOUT_ANSWER), found
+        assert found.answer != ""
+        if isinstance(row["reference"], str):
+            assert found.reference == row["reference"]
+        if found.detail is not None or found.verdict in WITH_REASON:
+            assert_refusal(str(found.detail))
 
 
 def test_what_is_listed_as_unknown_is_unknown_and_never_paid_wrongly():
     missed = [row for row in ROWS if "missed" in row]
 
-    assert [row for row in missed if _graded(row)] == []
+    assert [row for row in missed if _graded(row).correct] == []
     assert all(row["label"] for row in missed)
     assert len(missed) <= 0.03 * len(ROWS)
 

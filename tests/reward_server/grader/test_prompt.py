@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from math_reward.grader import Verdict, grade
 from math_reward.grader.extraction.prompt import cut_prompt
 
 FEW_SHOT = (
@@ -63,48 +62,3 @@ def test_what_follows_the_last_occurrence_of_the_prompts_end_is_the_response():
 @pytest.mark.parametrize("query", ["", "42", FEW_SHOT[:-3], FEW_SHOT[:40] + " 42"])
 def test_a_prompt_that_is_not_there_is_not_found(query: str):
     assert cut_prompt(query, FEW_SHOT) is None
-
-
-@pytest.mark.parametrize(
-    "query", [FEW_SHOT, "<s>" + FEW_SHOT, FEW_SHOT[30:], FEW_SHOT[:-3], FEW_SHOT.replace("\n", " ")]
-)
-@pytest.mark.parametrize("response", ["", " I do not know."])
-@pytest.mark.parametrize("reference", ["2", "4"])
-def test_a_boxed_example_in_the_prompt_is_never_paid(query: str, response: str, reference: str):
-    result = grade(query + response, reference, FEW_SHOT)
-
-    assert result.reward == 0.0
-    assert result.verdict in (Verdict.NO_ANSWER, Verdict.PROMPT_NOT_FOUND)
-
-
-@pytest.mark.parametrize(
-    ("prompt", "answer", "reference", "verdict"),
-    [
-        ("Evaluate $5!$.", r"5\cdot4\cdot3\cdot2\cdot1", "120", Verdict.RESTATED),
-        (r"What is $17 \bmod 5$?", r"17\bmod 5", "2", Verdict.RESTATED),
-        (r"Compute $\begin{vmatrix}1&2\\3&4\end{vmatrix}$.", r"1\cdot4-2\cdot3", "-2", Verdict.RESTATED),
-        (r"What is $\frac12+\frac13$?", r"\frac36+\frac26", r"\frac56", Verdict.RESTATED),
-        ("What is $a_{10}$ if $a_n = 2^n - 1$?", "2^{10}-1", "1023", Verdict.CORRECT),
-        ("Find the value of $x$ if $2x = 11$.", r"5+\frac12", "5.5", Verdict.CORRECT),
-        ("A shop has 12 boxes of 24 pens and 5 pens. How many pens?", "288+5", "293", Verdict.RESTATED),
-        (r"Find $1+2+\dots+60$.", r"\frac{60\cdot61}{2}", "1830", Verdict.RESTATED),
-        ("How long is the hypotenuse for legs 9 and 12?", r"\sqrt{9^2+12^2}", "15", Verdict.RESTATED),
-        (
-            "Order $0.3, \\frac14, 0.28$ from least to greatest.",
-            r"0.3, 0.28, \frac14",
-            r"\frac14, 0.28, 0.3",
-            Verdict.RESTATED,
-        ),
-        (
-            "Order $0.3, \\frac14, 0.28$ from least to greatest.",
-            r"0.25, 0.28, 0.3",
-            r"\frac14, 0.28, 0.3",
-            Verdict.CORRECT,
-        ),
-        ("Find all solutions of $x^2 = 4$.", "2, -2", "-2, 2", Verdict.CORRECT),
-    ],
-)
-def test_a_formula_that_the_prompt_asks_to_calculate_has_to_be_calculated(
-    prompt: str, answer: str, reference: str, verdict: Verdict
-):
-    assert grade(f"{prompt} \\boxed{{{answer}}}", reference, prompt=prompt).verdict is verdict

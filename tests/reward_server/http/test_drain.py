@@ -1,9 +1,9 @@
 """How the service stops: it answers what it has, and says why it takes no more."""
 
 import signal
-import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,44 +13,24 @@ import pytest
 from ...refusals import assert_refusal
 from ..conftest import WaitFor
 
-
-class Request(threading.Thread):
-    """A POST under way: its item is graded when the file ``go`` is there."""
-
-    def __init__(self, url: str, go: Path) -> None:
-        super().__init__()
-        self._url = url
-        self._body = {"items": [{"completion": f"wait for {go}", "reference": "42"}]}
-        self.status = 0
-        self.verdict = self.detail = ""
-
-    def run(self) -> None:
-        response = httpx.post(self._url + "/v1/grade", json=self._body, timeout=60)
-        self.status = response.status_code
-        if response.status_code == 200:
-            self.verdict = response.json()["results"][0]["verdict"]
-        else:
-            self.detail = response.json()["detail"]
-
-
-def under_way(server: Any) -> bool:
-    return "math_reward_requests_in_flight 1.0" in server.client.get("/metrics").text
+Busy = tuple[Any, Future[httpx.Response], Path]
 
 
 @pytest.fixture
-def busy(serve: Callable[..., Any], tmp_path: Path, wait_for: WaitFor) -> tuple[Any, Request, Path]:
+def busy(serve: Callable[..., Any], tmp_path: Path, wait_for: WaitFor) -> Iterator[Busy]:
     """A service that is answering a request, the request, and the file that ends it."""
     server = serve("--workers", "1", "--deadline", "30", "--drain-seconds", "2", stub=True).when_ready()
     go = tmp_path / "go"
-    request = Request(server.url, go)
-    request.start()
-    wait_for(lambda: under_way(server))
-    return server, request, go
+    body = {"items": [{"completion": f"wait for {go}", "reference": "42"}]}
+    with ThreadPoolExecutor(1) as thread:
+        request = thread.submit(httpx.post, server.url + "/v1/grade", json=body, timeout=60)
+        wait_for(lambda: "math_reward_requests_in_flight 1.0" in server.client.get("/metrics").text)
+        yield server, request, go
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_drains_requests_under_way_are_answered_and_new_ones_told_why(
-    busy: tuple[Any, Request, Path], number: signal.Signals, wait_for: WaitFor, all_end: Any
+    busy: Busy, number: signal.Signals, wait_for: WaitFor, all_end: Any
 ):
     server, request, go = busy
     everything = server.everything()
@@ -61,9 +41,9 @@ def test_a_signal_drains_requests_under_way_are_answered_and_new_ones_told_why(
     ready = server.client.get("/readyz")
     healthy = server.client.get("/healthz")
     go.touch()
-    request.join()
+    answered = request.result()
 
-    assert (request.status, request.verdict) == (200, "wrong")
+    assert (answered.status_code, answered.json()["results"][0]["verdict"]) == (200, "wrong")
     assert refused.status_code == 503
     assert_refusal(refused.json()["detail"], "draining")
     assert refused.headers["Retry-After"] == "1"
@@ -73,21 +53,21 @@ def test_a_signal_drains_requests_under_way_are_answered_and_new_ones_told_why(
     assert all_end(everything)
 
 
-def test_what_is_not_done_when_the_time_is_over_is_refused(busy: tuple[Any, Request, Path]):
+def test_what_is_not_done_when_the_time_is_over_is_refused(busy: Busy):
     server, request, _ = busy
 
     begin = time.monotonic()
     server.process.send_signal(signal.SIGTERM)
     code = server.process.wait(timeout=120)
-    request.join()
+    refused = request.result()
 
     assert code == 0
     assert time.monotonic() - begin >= 2
-    assert request.status == 503
-    assert_refusal(request.detail, "--drain-seconds")
+    assert refused.status_code == 503
+    assert_refusal(refused.json()["detail"], "--drain-seconds")
 
 
-def test_a_second_signal_does_not_wait(busy: tuple[Any, Request, Path], wait_for: WaitFor, all_end: Any):
+def test_a_second_signal_does_not_wait(busy: Busy, wait_for: WaitFor, all_end: Any):
     server, request, _ = busy
     everything = server.everything()
 
@@ -97,5 +77,4 @@ def test_a_second_signal_does_not_wait(busy: tuple[Any, Request, Path], wait_for
 
     assert server.process.wait(timeout=120) == 0
     assert all_end(everything)
-    request.join()
-    assert request.status == 503
+    assert request.result().status_code == 503

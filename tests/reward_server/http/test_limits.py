@@ -2,8 +2,8 @@
 
 import json
 import socket
-import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -28,25 +28,21 @@ def test_a_full_queue_is_refused_with_the_time_to_wait_and_taken_when_it_is_empt
     client = narrow_server.client
     go = tmp_path / "go"
     waits = {"completion": f"wait for {go}", "reference": "42"}
-    answers: list[httpx.Response] = []
-    thread = threading.Thread(
-        target=lambda: answers.append(httpx.post(narrow_server.url + "/v1/grade", json={"items": [waits] * 40}))
-    )
-    thread.start()
-    wait_for(lambda: "math_reward_queued_items 0.0" not in client.get("/metrics").text)
+    with ThreadPoolExecutor(1) as thread:
+        fills = thread.submit(httpx.post, narrow_server.url + "/v1/grade", json={"items": [waits] * 40})
+        wait_for(lambda: "math_reward_queued_items 0.0" not in client.get("/metrics").text)
 
-    refused = client.post("/v1/grade", json={"items": [RIGHT]})
-    refused_too = client.post("/get_reward", json={"query": ["1"], "prompts": [""], "labels": ["1"]})
-    healthy = client.get("/healthz")
-    go.touch()
-    thread.join()
+        refused = client.post("/v1/grade", json={"items": [RIGHT]})
+        refused_too = client.post("/get_reward", json={"query": ["1"], "prompts": [""], "labels": ["1"]})
+        healthy = client.get("/healthz")
+        go.touch()
     accepted = client.post("/v1/grade", json={"items": [RIGHT]})
 
     assert refused.status_code == refused_too.status_code == 429
     assert_refusal(refused.json()["detail"], "4 may", "1 s")
     assert refused.headers["Retry-After"] == "1"
     assert healthy.status_code == 200
-    assert [answer.status_code for answer in answers] == [200]
+    assert fills.result().status_code == 200
     assert accepted.json()["results"][0]["verdict"] == "correct"
 
 
@@ -61,21 +57,19 @@ def test_bodies_that_are_too_big_together_are_refused_and_taken_when_there_is_ro
         items = [{"completion": completion, "reference": ["42", "x" * 3000]}]
         return httpx.post(server.url + "/v1/grade", json={"items": items}, timeout=60)
 
-    answers: list[httpx.Response] = []
-    thread = threading.Thread(target=lambda: answers.append(post(f"wait for {go}")))
-    thread.start()
-    wait_for((tmp_path / "go.waits").exists)
-    refused = post(r"\boxed{42}")
-    small = server.client.post("/v1/grade", json={"items": [RIGHT]})
-    go.touch()
-    thread.join()
+    with ThreadPoolExecutor(1) as thread:
+        fills = thread.submit(post, f"wait for {go}")
+        wait_for((tmp_path / "go.waits").exists)
+        refused = post(r"\boxed{42}")
+        small = server.client.post("/v1/grade", json={"items": [RIGHT]})
+        go.touch()
     accepted = post(r"\boxed{42}")
 
     assert refused.status_code == 429
     assert refused.headers["Retry-After"] == "1"
     assert_refusal(refused.json()["detail"], "6,000", "1 s")
     assert small.json()["results"][0]["verdict"] == "correct"
-    assert [answer.status_code for answer in answers] == [200]
+    assert fills.result().status_code == 200
     assert accepted.json()["results"][0]["verdict"] == "correct"
 
 

@@ -14,9 +14,9 @@ from ..conftest import WaitFor
 TOKEN = "a-token-for-tests"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def server(serve: Callable[..., Any]) -> Any:
-    """A service of one's own, with a token, an access log and a short deadline."""
+    """A service with a token, an access log and a short deadline."""
     options = ["--workers", "1", "--deadline", "1", "--access-log"]
     live = serve(*options, stub=True, MATH_REWARD_TOKEN=TOKEN).when_ready()
     live.client.headers["Authorization"] = f"Bearer {TOKEN}"

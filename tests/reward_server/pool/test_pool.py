@@ -1,6 +1,7 @@
 """The worker processes: hard deadlines, crashes, replacement and clean ends, with real processes and real signals."""
 
 import asyncio
+import functools
 from collections.abc import Callable
 from multiprocessing import forkserver
 from pathlib import Path
@@ -20,6 +21,14 @@ from math_reward.pool.worker_process import CannotStart, WorkerProcess
 from ...refusals import assert_refusal
 from ..conftest import WaitFor
 
+Obeying = Callable[..., Pool]
+
+
+@pytest.fixture
+def obeying(stub_graders: ModuleType) -> Obeying:
+    """Makes pools whose grader does what a completion says."""
+    return functools.partial(Pool, grader=stub_graders.obey)
+
 
 def verdicts(results: list[Graded]) -> list[Verdict]:
     return [result.grade.verdict for result in results]
@@ -29,27 +38,15 @@ def calls_of(path: Path) -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
 
 
-def kill_fork_server(wait_for: WaitFor) -> None:
-    """That of multiprocessing in this process; other tests here may have started servers, which have their own."""
-    pid = forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]
-    fork_server = psutil.Process(pid)
-    assert fork_server.children(), "its children are the workers"
-    fork_server.kill()
-    # It stays a zombie until multiprocessing asks for its exit code.
-    wait_for(lambda: fork_server.status() == psutil.STATUS_ZOMBIE)
-
-
 async def until(wait_for: WaitFor, condition: Callable[[], bool]) -> None:
     await asyncio.to_thread(wait_for, condition)
 
 
-async def test_a_hanging_item_is_a_timeout_and_the_others_are_answered_in_order(
-    stub_graders: ModuleType, tmp_path: Path
-):
+async def test_a_hanging_item_is_a_timeout_and_the_others_are_answered_in_order(obeying: Obeying, tmp_path: Path):
     calls = str(tmp_path / "calls")
     commands = ["ok", "hang in C code", "ok", "hang in C code", "ok", "ok"]
 
-    async with Pool(2, deadline=0.5, grader=stub_graders.obey) as pool:
+    async with obeying(2, deadline=0.5) as pool:
         results = await pool.grade(Item(command, calls) for command in commands)
 
     ok, late = Verdict.CORRECT, Verdict.TIMEOUT
@@ -61,11 +58,11 @@ async def test_a_hanging_item_is_a_timeout_and_the_others_are_answered_in_order(
 
 @pytest.mark.parametrize("command", ["hang without using the CPU", "hang and ignore the alarm"])
 async def test_an_item_that_uses_no_cpu_is_given_up_in_the_end_and_is_not_judged(
-    stub_graders: ModuleType, tmp_path: Path, command: str
+    obeying: Obeying, tmp_path: Path, command: str
 ):
     calls = tmp_path / "calls"
 
-    async with Pool(1, deadline=20, clock_seconds=0.3, grader=stub_graders.obey) as pool:
+    async with obeying(1, deadline=20, clock_seconds=0.3) as pool:
         (alive,) = await pool.grade([Item("ok", str(tmp_path / "others"))])
         results = await pool.grade([Item(command, str(calls))])
 
@@ -79,13 +76,11 @@ async def test_an_item_that_uses_no_cpu_is_given_up_in_the_end_and_is_not_judged
     assert len(calls_of(calls)) == 4  # Nothing was remembered.
 
 
-async def test_a_machine_that_gives_no_cpu_makes_no_timeout(
-    stub_graders: ModuleType, tmp_path: Path, wait_for: WaitFor
-):
+async def test_a_machine_that_gives_no_cpu_makes_no_timeout(obeying: Obeying, tmp_path: Path, wait_for: WaitFor):
     """A worker that is stopped is what a worker under load is, only worse."""
     calls = tmp_path / "calls"
 
-    async with Pool(1, deadline=0.8, grader=stub_graders.obey) as pool:
+    async with obeying(1, deadline=0.8) as pool:
         long = asyncio.ensure_future(pool.grade([Item("take long", str(calls))]))
         await until(wait_for, lambda: len(calls_of(calls)) == 2)
         worker = psutil.Process(int(calls_of(calls)[1]))
@@ -97,14 +92,12 @@ async def test_a_machine_that_gives_no_cpu_makes_no_timeout(
     assert pool.counters.restarts == {"head_start": 1}
 
 
-async def test_what_a_chunk_has_before_and_behind_a_hanging_item_is_graded_once(
-    stub_graders: ModuleType, tmp_path: Path
-):
+async def test_what_a_chunk_has_before_and_behind_a_hanging_item_is_graded_once(obeying: Obeying, tmp_path: Path):
     others, hanging = tmp_path / "others", tmp_path / "hanging"
     items = [Item("ok", str(others)) for _ in range(30)]
     items[10] = Item("hang in C code", str(hanging))
 
-    async with Pool(1, deadline=2, grader=stub_graders.obey) as pool:
+    async with obeying(1, deadline=2) as pool:
         await pool.grade([Item("ok", str(tmp_path / "warm"))])
         results = await pool.grade(items)
 
@@ -114,11 +107,11 @@ async def test_what_a_chunk_has_before_and_behind_a_hanging_item_is_graded_once(
 
 
 async def test_an_item_that_takes_long_is_graded_and_does_not_hold_up_those_behind_it(
-    stub_graders: ModuleType, tmp_path: Path
+    obeying: Obeying, tmp_path: Path
 ):
     calls = str(tmp_path / "calls")
 
-    async with Pool(1, deadline=20, grader=stub_graders.obey) as pool:
+    async with obeying(1, deadline=20) as pool:
         long = asyncio.ensure_future(pool.grade([Item("take long", calls)]))
         await asyncio.sleep(0)
         others = await pool.grade(Item("ok", calls) for _ in range(50))
@@ -129,11 +122,11 @@ async def test_an_item_that_takes_long_is_graded_and_does_not_hold_up_those_behi
     assert pool.counters.restarts == {"head_start": 1}
 
 
-async def test_an_item_that_ran_into_the_deadline_is_remembered(stub_graders: ModuleType, tmp_path: Path):
+async def test_an_item_that_ran_into_the_deadline_is_remembered(obeying: Obeying, tmp_path: Path):
     calls = tmp_path / "calls"
     hangs = Item("hang in C code", str(calls))
 
-    async with Pool(1, deadline=2, grader=stub_graders.obey) as pool:
+    async with obeying(1, deadline=2) as pool:
         await pool.grade([hangs])
         before = len(calls_of(calls))
         (again, other) = await pool.grade([hangs, Item("ok", str(calls))])
@@ -143,49 +136,42 @@ async def test_an_item_that_ran_into_the_deadline_is_remembered(stub_graders: Mo
     assert len(calls_of(calls)) == before + 1
 
 
-async def test_an_item_that_crashes_its_worker_is_tried_twice_and_is_then_an_error(
-    stub_graders: ModuleType, tmp_path: Path
+@pytest.mark.parametrize(
+    ("command", "verdict", "lost", "named"),
+    [
+        ("exit", Verdict.ERROR, 2, ["2 times", "exit code 7"]),
+        ("be killed 9", Verdict.CORRECT, 9, []),
+        ("be killed 10", Verdict.ERROR, 10, ["10 times", "SIGKILL"]),
+        ("allocate", Verdict.TOO_COMPLEX, 0, []),
+    ],
+    ids=["crashes twice", "is killed from outside nine times", "is killed ten times", "wants too much memory"],
+)
+async def test_an_item_whose_worker_is_lost_is_tried_again_so_often_and_its_neighbours_are_graded_once(
+    obeying: Obeying, tmp_path: Path, command: str, verdict: Verdict, lost: int, named: list[str]
 ):
-    calls, others = tmp_path / "calls", tmp_path / "others"
+    tried, others = tmp_path / "tried", tmp_path / "others"
+    items = [Item("ok", str(others)), Item(command, str(tried)), *[Item("ok", str(others))] * 20]
 
-    async with Pool(2, deadline=20, grader=stub_graders.obey) as pool:
-        results = await pool.grade(
-            [Item("ok", str(others)), Item("exit", str(calls)), *[Item("ok", str(others)) for _ in range(20)]]
-        )
+    async with obeying(2, deadline=20) as pool:
+        results = await pool.grade(items)
 
-    assert verdicts(results) == [Verdict.CORRECT, Verdict.ERROR, *[Verdict.CORRECT] * 20]
-    assert_refusal(str(results[1].grade.detail), "2 times", "exit code 7")
-    assert len(set(calls_of(calls))) == 2  # Two calls, in two processes.
+    assert verdicts(results) == [Verdict.CORRECT, verdict, *[Verdict.CORRECT] * 20]
+    calls = lost if verdict is Verdict.ERROR else lost + 1
+    assert len(calls_of(tried)) == len(set(calls_of(tried))) == calls, "each in another process"
     assert len(calls_of(others)) == 21
-    assert pool.counters.restarts == {"crash": 2}
-
-
-async def test_an_item_that_lost_nine_workers_to_kills_from_outside_is_graded_by_the_tenth(
-    stub_graders: ModuleType, tmp_path: Path
-):
-    async with Pool(1, deadline=20, grader=stub_graders.obey) as pool:
-        items = [Item(f"be killed {n}", str(tmp_path / f"calls {n}")) for n in (9, 10)]
-        results = [*await pool.grade(items[:1]), *await pool.grade(items[1:])]
-
-    assert verdicts(results) == [Verdict.CORRECT, Verdict.ERROR]
-    assert_refusal(str(results[1].grade.detail), "10 times", "SIGKILL")
-
-
-async def test_a_worker_has_only_so_much_memory(stub_graders: ModuleType, tmp_path: Path):
-    async with Pool(1, deadline=20, grader=stub_graders.obey) as pool:
-        results = await pool.grade([Item("allocate", str(tmp_path / "calls"))])
-
-    assert verdicts(results) == [Verdict.TOO_COMPLEX]
+    assert pool.counters.restarts["crash"] == pool.counters.restarts.total() == lost
+    if named:
+        assert_refusal(str(results[1].grade.detail), *named)
 
 
 @pytest.mark.parametrize("together", [True, False])
 async def test_a_worker_that_an_item_has_filled_is_replaced_before_the_next(
-    stub_graders: ModuleType, tmp_path: Path, together: bool
+    obeying: Obeying, tmp_path: Path, together: bool
 ):
     calls = str(tmp_path / "calls")
     items = [Item(command, calls) for command in ("hoard", "ok", "need room")]
     # All of it in the fast lane.
-    async with Pool(1, deadline=20, grader=stub_graders.obey, head_start=20) as pool:
+    async with obeying(1, deadline=20, head_start=20) as pool:
         if together:
             results = await pool.grade(items)
         else:
@@ -195,9 +181,9 @@ async def test_a_worker_that_an_item_has_filled_is_replaced_before_the_next(
     assert set(pool.counters.restarts) == {"recycled"}
 
 
-async def test_an_urgent_item_overtakes_the_queue(stub_graders: ModuleType, tmp_path: Path, wait_for: WaitFor):
+async def test_an_urgent_item_overtakes_the_queue(obeying: Obeying, tmp_path: Path, wait_for: WaitFor):
     calls = tmp_path / "calls"
-    async with Pool(1, deadline=60, grader=stub_graders.obey) as pool:
+    async with obeying(1, deadline=60) as pool:
         busy = asyncio.ensure_future(pool.grade([Item("wait for the file 'go'", str(calls))] * 20))
         await until(wait_for, lambda: len(calls_of(calls)) == 1)
         later = asyncio.ensure_future(pool.grade([Item("ok", str(calls))] * 30))
@@ -211,10 +197,10 @@ async def test_an_urgent_item_overtakes_the_queue(stub_graders: ModuleType, tmp_
 
 
 async def test_more_items_than_may_wait_are_refused_and_none_of_them_is_graded(
-    stub_graders: ModuleType, tmp_path: Path, wait_for: WaitFor
+    obeying: Obeying, tmp_path: Path, wait_for: WaitFor
 ):
     calls, refused = tmp_path / "calls", tmp_path / "refused"
-    async with Pool(1, deadline=60, grader=stub_graders.obey, max_queued=100) as pool:
+    async with obeying(1, deadline=60, max_queued=100) as pool:
         busy = asyncio.ensure_future(pool.grade([Item("wait for the file 'go'", str(calls))] * 200))
         await until(wait_for, lambda: len(calls_of(calls)) == 1)
 
@@ -229,10 +215,10 @@ async def test_more_items_than_may_wait_are_refused_and_none_of_them_is_graded(
 
 
 async def test_leaving_the_pool_ends_every_process_and_nobody_waits_for_ever(
-    stub_graders: ModuleType, tmp_path: Path, wait_for: WaitFor
+    obeying: Obeying, tmp_path: Path, wait_for: WaitFor
 ):
     calls = tmp_path / "calls"
-    async with Pool(2, deadline=60, grader=stub_graders.obey) as pool:
+    async with obeying(2, deadline=60) as pool:
         await until(wait_for, lambda: len(pool.pids) == 4)
         grading = asyncio.ensure_future(pool.grade([Item("hang without using the CPU", str(calls))] * 5))
         await until(wait_for, lambda: len(calls_of(calls)) == 2)
@@ -262,7 +248,7 @@ async def test_a_grader_that_no_worker_can_load_refuses_what_waits_and_what_come
 
 
 async def test_starts_that_fail_cost_no_item_and_the_first_that_succeeds_takes_up_the_work(
-    stub_graders: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    obeying: Obeying, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     start, failures = WorkerProcess.start, iter(range(4))
 
@@ -273,7 +259,7 @@ async def test_starts_that_fail_cost_no_item_and_the_first_that_succeeds_takes_u
 
     monkeypatch.setattr(WorkerProcess, "start", fails_at_first)
 
-    async with Pool(1, deadline=20, grader=stub_graders.obey) as pool:
+    async with obeying(1, deadline=20) as pool:
         results = await pool.grade(Item("ok", str(tmp_path / "calls")) for _ in range(5))
 
     assert verdicts(results) == [Verdict.CORRECT] * 5
@@ -281,13 +267,18 @@ async def test_starts_that_fail_cost_no_item_and_the_first_that_succeeds_takes_u
 
 
 async def test_a_fork_server_that_is_killed_again_and_again_costs_no_item(
-    stub_graders: ModuleType, tmp_path: Path, wait_for: WaitFor
+    obeying: Obeying, tmp_path: Path, wait_for: WaitFor
 ):
     """Each round: the fork server dies, then an item needs a new worker, and is slow as well."""
-    async with Pool(1, deadline=20, grader=stub_graders.obey) as pool:
+    async with obeying(1, deadline=20) as pool:
         for turn in range(3):
             results = await pool.grade([Item("ok", str(tmp_path / "ok"))])
-            kill_fork_server(wait_for)
+            # That of this process; other tests may have started servers, which have their own.
+            fork_server = psutil.Process(forkserver._forkserver._forkserver_pid)  # type: ignore[attr-defined]
+            assert fork_server.children(), "its children are the workers"
+            fork_server.kill()
+            # It stays a zombie until multiprocessing asks for its exit code.
+            wait_for(lambda fork_server=fork_server: fork_server.status() == psutil.STATUS_ZOMBIE)
             results += await pool.grade([Item("take long", str(tmp_path / f"long {turn}"))])
 
             assert verdicts(results) == [Verdict.CORRECT] * 2
@@ -296,9 +287,9 @@ async def test_a_fork_server_that_is_killed_again_and_again_costs_no_item(
     assert pool.counters.restarts["unknown"] >= 3
 
 
-async def test_what_nobody_waits_for_any_more_is_dropped(stub_graders: ModuleType, tmp_path: Path, wait_for: WaitFor):
+async def test_what_nobody_waits_for_any_more_is_dropped(obeying: Obeying, tmp_path: Path, wait_for: WaitFor):
     calls, abandoned = tmp_path / "calls", tmp_path / "abandoned"
-    async with Pool(1, deadline=60, grader=stub_graders.obey) as pool:
+    async with obeying(1, deadline=60) as pool:
         busy = asyncio.ensure_future(pool.grade([Item("wait for the file 'go'", str(calls))] * 40))
         await until(wait_for, lambda: len(calls_of(calls)) == 1)
         gone = asyncio.ensure_future(pool.grade([Item("hang in C code", str(abandoned))] * 60))
@@ -314,9 +305,9 @@ async def test_what_nobody_waits_for_any_more_is_dropped(stub_graders: ModuleTyp
     assert not abandoned.exists()
 
 
-async def test_slow_items_of_one_request_do_not_come_before_those_of_another(stub_graders: ModuleType, tmp_path: Path):
+async def test_slow_items_of_one_request_do_not_come_before_those_of_another(obeying: Obeying, tmp_path: Path):
     many, other = tmp_path / "many", tmp_path / "other"
-    async with Pool(1, deadline=60, grader=stub_graders.obey) as pool:
+    async with obeying(1, deadline=60) as pool:
         greedy = asyncio.ensure_future(pool.grade([Item("take long", str(many))] * 12))
         await asyncio.sleep(0)
         modest = await pool.grade([Item("take long", str(other))])
@@ -339,19 +330,17 @@ def chunks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
-async def test_a_worker_holds_eight_items_of_a_request_at_most(
-    stub_graders: ModuleType, tmp_path: Path, chunks: list[int]
-):
-    async with Pool(1, deadline=60, grader=stub_graders.obey) as pool:
+async def test_a_worker_holds_eight_items_of_a_request_at_most(obeying: Obeying, tmp_path: Path, chunks: list[int]):
+    async with obeying(1, deadline=60) as pool:
         await pool.grade([Item("ok", str(tmp_path / "calls"))] * 100)
 
     assert (chunks[0], max(chunks)) == (AT_ONCE, AT_ONCE)
 
 
 async def test_after_a_slow_item_the_next_of_its_request_are_handed_out_one_by_one(
-    stub_graders: ModuleType, tmp_path: Path, chunks: list[int]
+    obeying: Obeying, tmp_path: Path, chunks: list[int]
 ):
-    async with Pool(1, deadline=60, grader=stub_graders.obey) as pool:
+    async with obeying(1, deadline=60) as pool:
         greedy = asyncio.ensure_future(pool.grade([Item("take long", str(tmp_path / "calls"))] * 30))
         while pool.counters.restarts["head_start"] < 4:
             await asyncio.sleep(0.01)
