@@ -22,17 +22,17 @@ def parse() -> Callable[..., dict[str, Any]]:
     return lambda *words: vars(flags.parse([str(word) for word in ("--device=cpu", *words)]))
 
 
+def nested(*words: Any) -> Any:
+    """OpenRLHF's nested ``args`` of a command line on a CPU, as every process of a run has them."""
+    given = vars(flags.parse([str(word) for word in ("--device=cpu", *words)]))
+    platform.prepare(given)
+    given["logger.metrics_path"] = given["logger.metrics_path"] or "metrics.jsonl"
+    given |= {"whole_updates": flags.whole_updates(given), "settings": dict(given)}
+    return flags.Script().completed(Namespace(**copy.deepcopy(given)))
+
+
 @pytest.fixture(scope="session")
-def args(parse: Callable[..., dict[str, Any]]) -> Callable[..., Any]:
-    """OpenRLHF's nested ``args`` of a command line, as every process of a run has them."""
-
-    def nested(*words: Any) -> Any:
-        given = parse(*words)
-        platform.prepare(given)
-        given["logger.metrics_path"] = given["logger.metrics_path"] or "metrics.jsonl"
-        given |= {"whole_updates": flags.whole_updates(given), "settings": dict(given)}
-        return flags.Script().completed(Namespace(**copy.deepcopy(given)))
-
+def args() -> Callable[..., Any]:
     return nested
 
 

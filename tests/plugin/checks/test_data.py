@@ -76,31 +76,28 @@ def prompt(n: int) -> dict[str, str]:
     return {"input": "boxed".ljust(n, "x"), "label": "1"}
 
 
-def lengths(check: Check, path: Path, longest: int, response: int | None) -> str:
-    words = ["--data.apply_chat_template", "--data.max_len", longest]
-    words += [] if response is None else ["--rollout.max_new_tokens", response]
-    (found,) = check(path, *words)
-    assert found.check == "data"
-    return f"{found.state}: {found.sentence}"
-
-
-def test_a_prompt_may_have_as_many_tokens_as_the_response_leaves(check: Check, written: Write) -> None:
-    said = lengths(check, written(prompt(7), prompt(6)), 30, 20)
-    assert said.startswith("ok: ")
-
-
-def test_a_longer_prompt_is_named(check: Check, written: Write) -> None:
-    path = written(prompt(6), prompt(8), prompt(5), prompt(10))
-    said = lengths(check, path, 30, 20)
-    assert said.startswith("fault: ")
-    sizes = ("2 of 4 ", " 10 tokens", "--data.max_len 30", "--rollout.max_new_tokens 20")
-    assert_refusal(said, str(path), *sizes, "lines 2 and 4", "13 in line 4")
-
-
-def test_without_a_length_of_the_response_one_token_is_left_for_it(check: Check, written: Write) -> None:
-    path = written(prompt(7))
-    assert lengths(check, path, 11, None).startswith("ok")
-    assert lengths(check, path, 10, None).startswith("fault")
+@pytest.mark.parametrize(
+    ("sizes", "flags", "named"),
+    [
+        ([7, 6], "--data.max_len 30 --rollout.max_new_tokens 20", []),
+        (
+            [6, 8, 5, 10],
+            "--data.max_len 30 --rollout.max_new_tokens 20",
+            ["2 of 4 ", " 10 tokens", "--data.max_len 30", "new_tokens 20", "lines 2 and 4", "13 in line 4"],
+        ),
+        ([7], "--data.max_len 11", []),
+        ([7], "--data.max_len 10", ["--data.max_len 10", "10 in line 1"]),
+    ],
+    ids=["as long as it may be", "too long", "room for one token, if none are asked for", "no room for one"],
+)
+def test_a_prompt_may_have_as_many_tokens_as_the_response_leaves_and_a_longer_one_is_named(
+    check: Check, written: Write, sizes: list[int], flags: str, named: list[str]
+) -> None:
+    path = written(*map(prompt, sizes))
+    (found,) = check(path, "--data.apply_chat_template", *flags.split())
+    assert (found.check, found.state) == ("data", "fault" if named else "ok")
+    if named:
+        assert_refusal(found.sentence, str(path), *named)
 
 
 def test_of_many_rows_a_dry_run_measures_some_from_all_over_the_file(

@@ -15,7 +15,7 @@ SIZES = ["--actor.num_gpus_per_node", "2", "--vllm.num_engines", "3", "--ref.num
 SIZES += ["--algo.advantage.estimator", "gtpo", "--algo.kl.init_coef", "0"]
 
 
-def node(gpus: float, cpus: float) -> dict[str, dict[str, float]]:
+def node(gpus: float, cpus: float) -> dict[str, Any]:
     """As ray.nodes() has it, without the entries that are 0."""
     return {"Resources": {name: number for name, number in (("GPU", gpus), ("CPU", cpus)) if number}}
 
@@ -45,9 +45,7 @@ def finding(
 ) -> Callable[..., Finding]:
     """What is found about a cluster of these nodes."""
 
-    def find(
-        *nodes: dict[str, dict[str, float]], words: tuple[str, ...] = ("--reward.remote_url=http://h:1",)
-    ) -> Finding:
+    def find(*nodes: dict[str, Any], words: tuple[str, ...] = ("--reward.remote_url=http://h:1",)) -> Finding:
         monkeypatch.setenv("RAY_ADDRESS", "auto")
         monkeypatch.setattr(machine, "nodes_of", lambda address: nodes)
         found = {one.check: one for one in machine.check(parse(*SIZES, *words, f"--ckpt.output_dir={tmp_path}"))}
@@ -70,7 +68,7 @@ def test_a_cluster_with_enough_is_accepted_however_many_nodes_it_has(finding: Ca
     ],
 )
 def test_a_cluster_that_can_never_be_enough_is_refused_with_what_is_needed_what_there_is_and_what_to_do(
-    finding: Callable[..., Finding], nodes: list[dict[str, dict[str, float]]], has: str, fix: str
+    finding: Callable[..., Finding], nodes: list[dict[str, Any]], has: str, fix: str
 ) -> None:
     found = finding(*nodes)
     assert found.state == "fault"
@@ -96,39 +94,40 @@ def test_a_folder_that_cannot_be_written_is_refused_and_nothing_is_left_in_one_t
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
+@pytest.fixture
 def gpus_found(
-    monkeypatch: pytest.MonkeyPatch,
-    parse: Callable[..., dict[str, Any]],
-    out: Path,
-    count: int,
-    noted: str | None,
-    words: tuple[str, ...] = ("--actor.model_name_or_path=m",),
-) -> Finding:
+    monkeypatch: pytest.MonkeyPatch, parse: Callable[..., dict[str, Any]], tmp_path: Path
+) -> Callable[..., Finding]:
     """What is said of a machine with so many GPUs, and of the cluster that `ray start` noted there."""
-    monkeypatch.setattr("torch.cuda.device_count", lambda: count)
-    card = SimpleNamespace(name="NVIDIA H100 80GB HBM3", total_memory=80 * 2**30)
-    monkeypatch.setattr("torch.cuda.get_device_properties", lambda number: card)
-    monkeypatch.setattr(machine, "noted_address", lambda: noted)
-    flags = parse(*SIZES, f"--ckpt.output_dir={out}", *words)
-    return next(iter(machine.check({**flags, "device": "gpu"})))
+
+    def find(count: int, noted: str | None = None, model: str | None = "m") -> Finding:
+        monkeypatch.setattr("torch.cuda.device_count", lambda: count)
+        card = SimpleNamespace(name="NVIDIA H100 80GB HBM3", total_memory=80 * 2**30)
+        monkeypatch.setattr("torch.cuda.get_device_properties", lambda number: card)
+        monkeypatch.setattr(machine, "noted_address", lambda: noted)
+        words = [] if model is None else [f"--actor.model_name_or_path={model}"]
+        flags = parse(*SIZES, f"--ckpt.output_dir={tmp_path}", *words)
+        return next(iter(machine.check({**flags, "device": "gpu"})))
+
+    return find
 
 
 def test_too_few_gpus_are_refused_with_the_numbers(
-    monkeypatch: pytest.MonkeyPatch, parse: Callable[..., dict[str, Any]], tmp_path: Path
+    gpus_found: Callable[..., Finding], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert gpus_found(monkeypatch, parse, tmp_path, 5, None).state == "ok"
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2,3")
-    found = gpus_found(monkeypatch, parse, tmp_path, 4, None)
+    assert gpus_found(5).state == "ok"
+    assert gpus_found(1, model=None).state == "ok", "a doctor asks of no run"
+    found = gpus_found(4)
     assert found.state == "fault"
-    assert gpus_found(monkeypatch, parse, tmp_path, 1, None, words=()).state == "ok", "a doctor asks of no run"
     assert_refusal(found.sentence, "5 GPUs (2 for trainers, 3 for engines)", "sees 4", "0,1,2,3", "--vllm.num_engines")
 
 
 def test_a_cluster_that_was_started_here_is_asked_for_its_gpus(
-    monkeypatch: pytest.MonkeyPatch, parse: Callable[..., dict[str, Any]], tmp_path: Path
+    gpus_found: Callable[..., Finding], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(machine, "nodes_of", lambda address: [node(4, 8)] if address == "auto" else [])
-    found = gpus_found(monkeypatch, parse, tmp_path, 8, "auto")
+    found = gpus_found(8, noted="auto")
     assert (found.check, found.state) == ("Ray cluster", "fault")
 
 

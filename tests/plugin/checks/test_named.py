@@ -34,14 +34,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def faults(offline: bool, **changes: str | None) -> list[str]:
     """What is missing of a command line with a model and data that are there, but for some flags."""
-    flags = dict.fromkeys(
-        ("guide.model", "reward.model_name_or_path", "reward.remote_url", "train.agent_func_path", "eval.dataset")
-    )
-    flags |= {
-        "actor.model_name_or_path": "model",
-        "data.prompt_dataset": "data/train.jsonl",
-        "data.prompt_probs": None,
-    }
+    unused = "guide.model reward.model_name_or_path reward.remote_url train.agent_func_path eval.dataset"
+    flags = dict.fromkeys([*unused.split(), "data.prompt_probs"])
+    flags |= {"actor.model_name_or_path": "model", "data.prompt_dataset": "data/train.jsonl"}
     flags |= {"algo.advantage.estimator": "gtpo", "use_ms": False, "dry_run": False, "device": "cpu"}
     flags |= {name.replace("__", "."): value for name, value in changes.items()}
     with pytest.MonkeyPatch.context() as patch:
@@ -52,11 +47,6 @@ def faults(offline: bool, **changes: str | None) -> list[str]:
 def model(name: str, offline: bool = True) -> str | None:
     found = faults(offline, actor__model_name_or_path=name)
     return next((fault for fault in found if fault.startswith("--actor.")), None)
-
-
-def data_faults(flag: str, listed: str, offline: bool, probabilities: str | None = None) -> list[str]:
-    name = flag.removeprefix("--").replace(".", "__")
-    return faults(offline, **{name: listed}, data__prompt_probs=probabilities)
 
 
 @pytest.mark.parametrize(
@@ -72,10 +62,9 @@ def test_a_hub_id_is_believed_online_and_looked_for_in_the_cache_offline(here: P
     assert_refusal(str(model("Qwen/Qwen2.5-7B")), "--actor.model_name_or_path", "HF_HUB_OFFLINE", "Qwen/Qwen2.5-7B")
 
     folder = here / "cache" / "models--Qwen--Qwen2.5-7B"
-    (folder / "refs").mkdir(parents=True)
-    (folder / "refs" / "main").write_text("c0ffee")
-    (folder / "snapshots" / "c0ffee").mkdir(parents=True)
-    (folder / "snapshots" / "c0ffee" / "config.json").write_text("{}")
+    for name, text in (("refs/main", "c0ffee"), ("snapshots/c0ffee/config.json", "{}")):
+        (folder / name).parent.mkdir(parents=True)
+        (folder / name).write_text(text)
     assert model("Qwen/Qwen2.5-7B") is None
 
 
@@ -83,12 +72,12 @@ def test_a_hub_id_is_believed_online_and_looked_for_in_the_cache_offline(here: P
 def test_online_a_model_that_is_not_here_is_taken_exactly_where_the_hub_takes_its_name(name: str) -> None:
     if os.path.exists(name):
         return
+    taken = True
     try:
         validate_repo_id(name)
     except HFValidationError:
-        assert model(name, offline=False) is not None
-    else:
-        assert model(name, offline=False) is None
+        taken = False
+    assert (model(name, offline=False) is None) is taken
 
 
 @pytest.mark.parametrize(
@@ -107,7 +96,7 @@ def test_online_a_model_that_is_not_here_is_taken_exactly_where_the_hub_takes_it
     ],
 )
 def test_data_is_taken_as_openrlhf_reads_it(here: Path, listed: str) -> None:
-    assert data_faults("--data.prompt_dataset", listed, offline=True) == []
+    assert faults(True, data__prompt_dataset=listed) == []
 
 
 REFUSED: list[tuple[str, ...]] = [
@@ -124,7 +113,7 @@ REFUSED: list[tuple[str, ...]] = [
 
 @pytest.mark.parametrize(("listed", "named"), [(listed, named) for listed, *named in REFUSED])
 def test_data_that_is_not_there_has_one_sentence(here: Path, listed: str, named: list[str]) -> None:
-    (found,) = data_faults("--data.prompt_dataset", listed, offline=True)
+    (found,) = faults(True, data__prompt_dataset=listed)
     assert_refusal(found, "--data.prompt_dataset", *(name.format(here=here) for name in named))
 
 

@@ -50,9 +50,15 @@ MEANINGLESS = [
     "--actor.loss_agg_mode seq-mean-token-mean",
 ]
 OF_A_MODEL = "--reward.model_name_or_path judge"
-
-
 CORRECTED = "--algo.advantage.is_correction_level token"
+GUIDE = "--guide.model org/guide"
+WITH_A_GUIDE = [
+    GUIDE,
+    f"{GUIDE} --guide.samples 2 --guide.when all zero_reward --guide.weight 0",
+    f"{GUIDE} --guide.engines 2 --guide.tensor_parallel_size 4 --algo.kl.init_coef 0.01 --algo.kl.use_loss",
+    f"{GUIDE} --reward.model_name_or_path judge --reward.remote_url http://127.0.0.1:1",
+    f"{GUIDE} --train.colocate_all --vllm.num_engines 8 --guide.engines 4 --guide.tensor_parallel_size 2",
+]
 
 
 @pytest.mark.parametrize(
@@ -76,6 +82,7 @@ CORRECTED = "--algo.advantage.is_correction_level token"
         (OF_A_MODEL, "group_norm"),
         (OF_A_MODEL, "docs/examples/shaping_function.py:signed_entropy"),
         *(("--algo.kl.use_loss --algo.kl.init_coef 0.1 --algo.kl.unbiased_gradient", name) for name in OURS),
+        *((flags, name) for flags in WITH_A_GUIDE for name in ("group_norm", "grpo", *OURS)),
         ("--rollout.n_samples_per_prompt 1", "flash_reinforce"),
         (
             f"--algo.advantage.is_correction_gating binary_kl --algo.advantage.is_correction_threshold 1 {CORRECTED}",
@@ -114,9 +121,33 @@ REFUSED: list[tuple[str, ...]] = [
     ("grpo_s", CORRECTED, "--algo.advantage.is_correction_", "grpo_s"),
     ("grpo_s", "--shaping.top_entropy_share 0.2", "--shaping.top_entropy_share", "0.2", "grpo_s"),
     ("flash_reinforce", "--rollout.n_samples_per_prompt 1 --shaping.grop", "--rollout.n_samples_per_prompt", "grop"),
+    ("reinforce", "--train.partial_rollout_enable", "OpenRLHF refuses", "--train.async_enable"),
     *(
         (name, f"--rollout.top_p 0.9 {CORRECTED}", "--rollout.top_p", "0.9")
         for name in ("gtpo", "group_norm", "reinforce_baseline")
+    ),
+    *(
+        (name, GUIDE, f"--algo.advantage.estimator {name}")  # not over groups of any size
+        for name in ("reinforce_baseline", "rloo", "gae", "dr_grpo", "reinforce")
+    ),
+    ("group_norm", f"{GUIDE} --guide.weight 0.5", "--guide.weight", "--guide.when"),
+    ("group_norm", f"{GUIDE} --algo.kl.init_coef 0.01", "--algo.kl.init_coef is 0.01", "--algo.kl.use_loss"),
+    ("group_norm", f"{GUIDE} --train.async_enable", "--train.async_enable"),
+    ("group_norm", f"{GUIDE} --train.dynamic_batch_enable", "--train.dynamic_batch_enable"),
+    ("group_norm", f"{GUIDE} --reward.model_name_or_path judge", "--reward.model_name_or_path"),
+    (
+        "group_norm",
+        f"{GUIDE} --train.colocate_all --vllm.num_engines 8 --guide.engines 5 --guide.tensor_parallel_size 2",
+        "--guide.engines needs 10 GPUs",
+        "--train.colocate_all",
+        "8",
+    ),
+    *(
+        ("group_norm", f"--guide.{flag}", f"--guide.{flag.split()[0]}", "--guide.model")
+        for flag in (
+            *("samples 2", "when zero_reward", "when all zero_reward"),
+            *("weight 2", "engines 2", "tensor_parallel_size 1"),
+        )
     ),
 ]
 """Estimator, flags, and what the refusal names."""
@@ -129,24 +160,13 @@ def test_what_cannot_be_is_refused_and_named(faults: Faults, estimator: str, fla
     assert "s3cret" not in said
 
 
-@pytest.mark.parametrize(
-    "flags",
-    [
-        "--ds.load_in_4bit",
-        "--ds.use_liger_kernel",
-        "--ds.adam_offload",
-        "--vllm.sync_with_ray",
-        "--ds.param_dtype fp16",
-    ],
-)
+OF_A_GPU = "load_in_4bit", "use_liger_kernel", "adam_offload", "param_dtype fp16"
+
+
+@pytest.mark.parametrize("flags", [*(f"--ds.{flag}" for flag in OF_A_GPU), "--vllm.sync_with_ray"])
 def test_what_needs_a_gpu_is_refused_on_a_cpu(faults: Faults, flags: str) -> None:
     (said,) = faults(flags, device="cpu")
     assert_refusal(said, flags.split()[0], "CPU")
-
-
-def test_what_openrlhf_refuses_is_told(faults: Faults) -> None:
-    (said,) = faults("--train.partial_rollout_enable", "reinforce")
-    assert_refusal(said, "OpenRLHF refuses", "--train.async_enable")
 
 
 def test_the_built_in_reward_service_needs_reference_answers() -> None:

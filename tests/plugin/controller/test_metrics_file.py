@@ -22,12 +22,13 @@ def test_a_run_from_the_start_moves_the_file_of_an_earlier_run_aside(tmp_path: P
     assert steps(aside) == [1]
 
 
-def test_a_resumed_run_takes_out_the_steps_that_it_does_again(tmp_path: Path) -> None:
+def test_a_resumed_run_takes_out_the_steps_that_it_does_again_and_lines_that_no_run_wrote(tmp_path: Path) -> None:
     file = StepsFile(tmp_path / "metrics.jsonl")
-    for step in range(1, 6):
+    for step in range(1, 3):
         file.write(step, {"a": float(step)})
     with file.path.open("a") as handle:
-        handle.write('{"step": 6, "a"')  # a kill in the middle of a write
+        # Of another writer; and in the end a kill in the middle of a write.
+        handle.write('rubbish\n[3]\n{"step":3,"a":1}\n{"step": 4, "a": 1}\n{"step": 5, "a"')
     file.begin(3)
     assert steps(file.path) == [1, 2, 3]
     file.write(4, {"a": 0.0})
@@ -46,13 +47,6 @@ def test_of_a_large_file_no_more_than_a_line_is_in_memory(tmp_path: Path) -> Non
     tracemalloc.stop()
     assert steps(path) == list(range(1, 21))
     assert peak < 5e6, f"{peak:,} bytes for a file of 20 MB whose lines have 0.5"
-
-
-def test_lines_that_no_run_wrote_go(tmp_path: Path) -> None:
-    path = tmp_path / "metrics.jsonl"
-    path.write_text('{"step": 2}\nrubbish\n[3]\n{"step":3,"a":1}\n{"step": 4, "a": 1}\n')
-    StepsFile(path).begin(3)
-    assert steps(path) == [2, 3]
 
 
 def test_what_is_no_number_is_null_or_left_out(tmp_path: Path) -> None:

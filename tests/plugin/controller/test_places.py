@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from torchdata.stateful_dataloader import StatefulDataLoader
 from openrlhf_gtpo.controller.trainers import in_seeded_order
 from openrlhf_gtpo.seeds import derived
 
-from ..guide.tables import MAX_LEN, Engine, generator, guided, said
+from ..guide.tables import MAX_LEN, Engine, generator, guided, said, without_ray
 from .test_experience import G, arguments
 
 MIXED, WRONG, RIGHT, LOST = [1.0, 0.0, 0.0, 1.0], [0.0] * G, [1.0] * G, [1.0, None, 0.0, 0.0]
@@ -30,11 +31,8 @@ def arrivals(monkeypatch: pytest.MonkeyPatch) -> random.Random:
         left = list(references)
         return [left.pop(order.randrange(len(left)))], left
 
-    def get(references: Any) -> Any:
-        return [get(one) for one in references] if isinstance(references, list) else references.value
-
+    without_ray(monkeypatch)
     monkeypatch.setattr(ray, "wait", wait)
-    monkeypatch.setattr(ray, "get", get)
     return order
 
 
@@ -118,10 +116,7 @@ def test_the_seed_decides_the_order_of_prompts_in_every_episode() -> None:
         def prepare(strategy: Any, tokenizer: Any) -> Any:
             return StatefulDataLoader(list(range(40)), shuffle=True, collate_fn=lambda rows: rows[0])
 
-        class Strategy:
-            args = arguments(train__seed=seed)
-
-        loader = in_seeded_order(prepare)(Strategy, None)
+        loader = in_seeded_order(prepare)(SimpleNamespace(args=arguments(train__seed=seed)), None)
         return [list(loader) for _ in range(2)]
 
     first = episodes(1)

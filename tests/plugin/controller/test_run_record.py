@@ -56,19 +56,17 @@ def test_the_data_and_the_final_weights_are_known_by_their_content(tmp_path: Pat
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_a_resumed_run_keeps_the_record_of_its_first_start(tmp_path: Path) -> None:
-    first = recorded(tmp_path, **{"train.seed": 1})
+def test_a_resumed_run_keeps_the_record_of_its_first_start_and_one_that_finds_no_checkpoint_is_new(
+    tmp_path: Path,
+) -> None:
+    recorded(tmp_path, **{"train.seed": 1})
+    first = recorded(tmp_path, **{"train.seed": 2, "ckpt.load_enable": True})
+    assert first["settings"]["train.seed"] == 2
+    assert "resumed" not in first
     (tmp_path / "state" / "_actor").mkdir(parents=True)  # OpenRLHF's checkpoint
-    again = recorded(tmp_path, **{"train.seed": 1, "ckpt.load_enable": True})
+    again = recorded(tmp_path, **{"train.seed": 2, "ckpt.load_enable": True})
     assert len(again.pop("resumed")) == 1
     assert again == first
-
-
-def test_a_run_that_finds_no_checkpoint_is_a_new_one(tmp_path: Path) -> None:
-    recorded(tmp_path, **{"train.seed": 1})
-    found = recorded(tmp_path, **{"train.seed": 2, "ckpt.load_enable": True})
-    assert found["settings"]["train.seed"] == 2
-    assert "resumed" not in found
 
 
 def test_the_environment_names_the_clusters_gpus_and_the_kind_of_cpu(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,9 +56,8 @@ def sizes(given: dict[str, Any]) -> dict[str, Any]:
     """The sizes of a run of these flags on a CPU."""
     platform.prepare(given)
     roles = ("actor", "ref", "critic", "reward")
-    return {role: given[f"{role}.num_nodes"] * given[f"{role}.num_gpus_per_node"] for role in roles} | {
-        "engines": given["vllm.num_engines"]
-    }
+    found = {role: given[f"{role}.num_nodes"] * given[f"{role}.num_gpus_per_node"] for role in roles}
+    return found | {"engines": given["vllm.num_engines"]}
 
 
 ONE_OF_EACH = {"actor": 1, "ref": 1, "critic": 1, "reward": 1, "engines": 1}
@@ -73,7 +72,7 @@ ONE_OF_EACH = {"actor": 1, "ref": 1, "critic": 1, "reward": 1, "engines": 1}
         (["--actor.num_gpus_per_node", "2", "--train.colocate_actor_ref"], {"actor": 2, "ref": 2}),
         (["--actor.num_gpus_per_node", "4", "--train.colocate_all"], {"actor": 4, "ref": 4, "engines": 4}),
         (
-            [*("--actor.num_gpus_per_node", "4", "--train.colocate_all"), *("--vllm.tensor_parallel_size", "2")],
+            ["--actor.num_gpus_per_node=4", "--train.colocate_all", "--vllm.tensor_parallel_size=2"],
             {"actor": 4, "ref": 4, "engines": 2},
         ),
         (
@@ -146,14 +145,10 @@ def native_in(*environment: str) -> str:
     return done.stdout.strip()
 
 
-@pytest.mark.skipif(machine.machine() != "x86_64", reason="the names of the flags are those of x86-64")
-def test_the_cpus_own_flags_say_whether_it_has_bfloat16() -> None:
+@pytest.mark.skipif(machine.machine() != "x86_64", reason="the names of instructions are those of x86-64")
+def test_the_cpus_own_flags_say_whether_it_has_bfloat16_but_for_what_onednn_may_not_use() -> None:
     flags = Path("/proc/cpuinfo").read_text().split()
     assert native_in() == str("avx512_bf16" in flags or "amx_bf16" in flags)
-
-
-@pytest.mark.skipif(machine.machine() != "x86_64", reason="the variable names an instruction set of x86-64")
-def test_instructions_that_onednn_may_not_use_do_not_count() -> None:
     assert native_in("ONEDNN_MAX_CPU_ISA=AVX2") == "False"
 
 
@@ -168,23 +163,19 @@ def test_what_is_set_already_is_not_set_again_or_ray_could_not_name_its_processe
     assert again == []
 
 
-def store(parse: Parse, *flags: str) -> int:
-    return platform.store_bytes(parse(*flags))
-
-
 def test_rays_store_holds_all_that_a_step_sends_and_a_small_run_gets_the_least(parse: Parse) -> None:
     paper = ["--rollout.batch_size", "128", "--rollout.n_samples_per_prompt", "16"]
     small = ["--rollout.batch_size", "16", "--rollout.n_samples_per_prompt", "8", "--data.max_len", "96"]
-    assert store(parse, *small) == platform.SMALLEST_STORE
+    assert platform.store_bytes(parse(*small)) == platform.SMALLEST_STORE
     # 597 MB were seen for responses of 1,000 to 4,096 tokens: bench_step.py at c41c6fd.
-    assert store(parse, *paper, "--data.max_len", "4608") >= 597e6
+    assert platform.store_bytes(parse(*paper, "--data.max_len", "4608")) >= 597e6
 
 
 def test_rays_store_leaves_room_in_memory_and_in_shared_memory(parse: Parse, monkeypatch: pytest.MonkeyPatch) -> None:
-    huge = ["--rollout.batch_size", "4096", "--rollout.n_samples_per_prompt", "64", "--data.max_len", "32768"]
+    huge = parse("--rollout.batch_size=4096", "--rollout.n_samples_per_prompt=64", "--data.max_len=32768")
     installed = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    assert store(parse, *huge) <= installed * 3 // 10
+    assert platform.store_bytes(huge) <= installed * 3 // 10
     monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=10**9))
-    assert store(parse, *huge) == 9 * 10**8
+    assert platform.store_bytes(huge) == 9 * 10**8
     monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=64 * 2**20))
-    assert store(parse, *huge) == platform.SMALLEST_STORE, "as Ray says, it then uses a folder on the disk"
+    assert platform.store_bytes(huge) == platform.SMALLEST_STORE, "as Ray says, it then uses a folder on the disk"

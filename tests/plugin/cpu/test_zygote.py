@@ -103,12 +103,7 @@ def test_two_forks_draw_different_numbers(driver: Driver):
 
 
 def test_open_files_keep_their_numbers(driver: Driver):
-    readers = []
-    writers = []
-    for _ in range(12):
-        reader, writer = os.pipe()
-        readers.append(reader)
-        writers.append(writer)
+    readers, writers = zip(*(os.pipe() for _ in range(12)), strict=True)
     order = list(reversed(writers))
     text = f"import os\nfor place, number in enumerate({order}): os.write(number, b'%d' % place)"
 
@@ -117,9 +112,9 @@ def test_open_files_keep_their_numbers(driver: Driver):
     for writer in writers:
         os.close(writer)
     assert forked.returncode == 0, forked.stderr
-    assert [os.read(reader, 100) for reader in reversed(readers)] == [b"%d" % place for place in range(12)]
-    assert [os.read(reader, 1) for reader in readers] == [b""] * 12  # Neither side holds an end.
-    for reader in readers:
+    for place, reader in enumerate(reversed(readers)):
+        assert os.read(reader, 100) == b"%d" % place
+        assert os.read(reader, 1) == b"", "neither side holds an end"
         os.close(reader)
 
 

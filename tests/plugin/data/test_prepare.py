@@ -1,6 +1,7 @@
 """A data set becomes prompts and labels, and every reference is checked by the real grader."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,8 @@ from openrlhf_gtpo.data.prepare import INSTRUCTION
 
 from ...refusals import assert_refusal
 
-DAPO_QUESTION = (
-    "Solve the following math problem step by step. The last line of your response should be of the form Answer: "
-    "$Answer (without quotes) where $Answer is the answer to the problem.\n\nWhat is $6 \\cdot 7$?\n\n"
-    'Remember to put your answer on its own line after "Answer:".'
-)
+Write = Callable[..., Path]
+
 VERL_QUESTION = 'How many? Let\'s think step by step and output the final answer after "####".'
 TURNS = [
     {"role": "system", "content": "Be brief."},
@@ -26,48 +24,28 @@ TURNS = [
 ]
 
 
-def rows_to(path: Path, *rows: Any) -> Path:
-    path.parent.mkdir(exist_ok=True)
-    path.write_text("".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows))
-    return path
-
-
 def prepare(name: str, source: Path | str, out: Path, *flags: str) -> int:
     return main(["data", "prepare", name, "--from", str(source), "--out", str(out), *flags])
+
+
+def prepared(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 @pytest.mark.parametrize(
     ("name", "row", "expected"),
     [
         ("math500", {"problem": "Q?", "solution": "long", "answer": r"\frac{1}{2}"}, ("Q?", r"\frac{1}{2}")),
-        ("gsm8k", {"question": "Q?", "answer": "3 + 4 = <<3+4=7>>7\n#### 1,007"}, ("Q?", "1,007")),
         ("amc23", {"id": 1, "problem": "Q?", "answer": 27.0}, ("Q?", "27")),
         ("aime24", {"year": 2024, "problem": "Q?", "answer": 73}, ("Q?", "73")),
         ("aime24", {"year": 2025, "problem": "Q?", "answer": 73}, None),
         ("aime25", {"year": "2025", "problem": "Q?", "answer": 73}, ("Q?", "73")),
-        (
-            "dapo17k",
-            {"prompt": [{"role": "user", "content": DAPO_QUESTION}], "reward_model": {"ground_truth": "42"}},
-            ("What is $6 \\cdot 7$?", "42"),
-        ),
         ("aime24", {"year": "2024-I", "problem": "Q?", "answer": 73}, ("Q?", "73")),
         (
             "math",
             {"problem": "Q?", "level": "Level 5", "solution": r"So \boxed{2} or \boxed{\frac{1}{\{2\}}}."},
             ("Q?", r"\frac{1}{\{2\}}"),
         ),
-        ("numina", {"problem": "Q?", "answer": "", "solution": r"Thus $\boxed{7}$"}, ("Q?", "7")),
-        ("deepscaler", {"problem": "Q?", "answer": "42", "solution": ""}, ("Q?", "42")),
-        (
-            "skywork",
-            {
-                "prompt": [{"role": "user", "content": "Q?"}],
-                "reward_model": {"ground_truth": '["3"]', "style": "rule"},
-            },
-            ("Q?", "3"),
-        ),
-        ("bigmath", {"problem": "Q?", "answer": "11", "llama8b_solve_rate": 0.5}, ("Q?", "11")),
-        ("openr1", {"problem": "Q?", "solution": "long", "answer": "-2", "generations": ["a", "b"]}, ("Q?", "-2")),
         (
             "other",
             {
@@ -106,17 +84,13 @@ def test_a_row_without_a_question_or_a_reference_is_refused(row: dict[str, Any],
         question_and_reference("other", row)
 
 
-def test_prompts_ask_for_a_box_and_come_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    source = rows_to(
-        tmp_path / "rows.jsonl",
-        {"problem": "6*7?", "answer": "42"},
-        "",
-        {"problem": "6*7?", "answer": "42"},
-        {"problem": "1/2+1/2?", "answer": 1},
-    )
+def test_prompts_ask_for_a_box_and_come_once(
+    tmp_path: Path, written: Write, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = {"problem": "6*7?", "answer": "42"}
+    source = written(row, "", row, {"problem": "1/2+1/2?", "answer": 1})
     assert prepare("other", source, tmp_path / "out") == 0
-    lines = [json.loads(line) for line in (tmp_path / "out" / "other.jsonl").read_text().splitlines()]
-    assert lines == [
+    assert prepared(tmp_path / "out" / "other.jsonl") == [
         {"input": f"6*7?\n\n{INSTRUCTION}", "label": "42"},
         {"input": f"1/2+1/2?\n\n{INSTRUCTION}", "label": "1"},
     ]
@@ -124,42 +98,33 @@ def test_prompts_ask_for_a_box_and_come_once(tmp_path: Path, capsys: pytest.Capt
 
 
 def test_a_reference_that_cannot_be_graded_is_named_and_ends_with_status_one(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, written: Write, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    source = rows_to(
-        tmp_path / "rows.jsonl", {"problem": "a", "answer": "42"}, {"problem": "b", "answer": r"\frac{1}{"}
-    )
+    source = written({"problem": "a", "answer": "42"}, {"problem": "b", "answer": r"\frac{1}{"})
     assert prepare("other", source, tmp_path) == 1
     said = capsys.readouterr()
     assert_refusal(said.err, f"{source}, line 2: '\\\\frac{{1}}{{' cannot be graded")
     assert "1 with an answer that the grader cannot read" in said.out
     assert prepare("other", source, tmp_path, "--drop-ungradable") == 0
-    assert [json.loads(line)["label"] for line in (tmp_path / "other.jsonl").read_text().splitlines()] == ["42"]
+    assert [row["label"] for row in prepared(tmp_path / "other.jsonl")] == ["42"]
 
 
-def test_a_chat_keeps_its_turns_and_its_last_message_asks_for_the_box(tmp_path: Path) -> None:
-    source = rows_to(
-        tmp_path / "rows.jsonl", {"prompt": TURNS, "answer": 4}, {"prompt": r"Box it in \boxed{}: 1+1?", "answer": 2}
-    )
+def test_a_chat_keeps_its_turns_and_its_last_message_asks_for_the_box(tmp_path: Path, written: Write) -> None:
+    source = written({"prompt": TURNS, "answer": 4}, {"prompt": r"Box it in \boxed{}: 1+1?", "answer": 2})
     assert prepare("other", source, tmp_path / "out") == 0
-    first, second = [json.loads(line) for line in (tmp_path / "out" / "other.jsonl").read_text().splitlines()]
+    first, second = prepared(tmp_path / "out" / "other.jsonl")
     assert first["input"] == [*TURNS[:3], {"role": "user", "content": f"x+1?\n\n{INSTRUCTION}"}]
     assert second["input"] == r"Box it in \boxed{}: 1+1?", "it asks already"
 
 
-def test_what_cannot_be_graded_is_counted_by_its_kind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    source = rows_to(
-        tmp_path / "rows.jsonl",
-        {"problem": "a", "answer": "42"},
-        {"problem": "a", "answer": "84/2"},
-        {"problem": "b", "answer": "1"},
-        {"problem": "b", "answer": "2"},
-        {"problem": "c", "answer": "proof"},
-        {"problem": "d", "answer": "notfound"},
-        {"problem": "e", "answer": "The claim holds for every $n$ by induction"},
-        {"problem": "f", "answer": None},
-        {"problem": "g", "answer": r"\text{3 hours and 20 minutes}"},
-    )
+def test_what_cannot_be_graded_is_counted_by_its_kind(
+    tmp_path: Path, written: Write, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [
+        *(("a", "42"), ("a", "84/2"), ("b", "1"), ("b", "2"), ("c", "proof"), ("d", "notfound")),
+        *(("e", "The claim holds for every $n$ by induction"), ("f", None), ("g", r"\text{3 hours and 20 minutes}")),
+    ]
+    source = written(*({"problem": problem, "answer": answer} for problem, answer in rows))
     assert prepare("other", source, tmp_path) == 1
     assert "two different answers" in (said := capsys.readouterr()).out
     assert f"{source}, line 3: '1' and '2'" in said.err
@@ -172,7 +137,7 @@ def test_what_cannot_be_graded_is_counted_by_its_kind(tmp_path: Path, capsys: py
         "a sentence as the answer": 1,
         "two different answers to one question": 1,
     }
-    labels = [json.loads(line)["label"] for line in (tmp_path / "other.jsonl").read_text().splitlines()]
+    labels = [row["label"] for row in prepared(tmp_path / "other.jsonl")]
     assert labels == ["42", r"\text{3 hours and 20 minutes}"]
 
 
@@ -185,9 +150,9 @@ REFUSED: list[tuple[str, list[Any], str]] = [
 
 @pytest.mark.parametrize(("name", "rows", "named"), REFUSED)
 def test_rows_that_are_not_understood_are_refused_in_one_sentence(
-    tmp_path: Path, name: str, rows: list[Any], named: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, written: Write, name: str, rows: list[Any], named: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = rows_to(tmp_path / "rows.jsonl", *rows)
+    path = written(*rows)
     assert prepare(name, path, tmp_path / "out") == 2
     assert_refusal(capsys.readouterr().err, str(path), named)
 
@@ -195,24 +160,22 @@ def test_rows_that_are_not_understood_are_refused_in_one_sentence(
 @pytest.fixture
 def two_configurations(tmp_path: Path) -> Path:
     """A data set as the hub has GSM8K: two configurations, each with two splits."""
-    names = ("main", "socratic")
-    for name in names:
+    folder = tmp_path / "set"
+    folder.mkdir()
+    card = "---\nconfigs:\n"
+    for name in ("main", "socratic"):
+        card += f"- config_name: {name}\n  data_files:\n"
         for split in ("train", "test"):
+            card += f"  - split: {split}\n    path: {name}-{split}.jsonl\n"
             row = {"question": f"{name} {split}?", "answer": "so\n#### 7"}
-            rows_to(tmp_path / "set" / f"{name}-{split}.jsonl", row)
-    files = "".join(
-        f"- config_name: {name}\n  data_files:\n"
-        + "".join(f"  - split: {split}\n    path: {name}-{split}.jsonl\n" for split in ("train", "test"))
-        for name in names
-    )
-    (tmp_path / "set" / "README.md").write_text(f"---\nconfigs:\n{files}---\n")
-    return tmp_path / "set"
+            (folder / f"{name}-{split}.jsonl").write_text(json.dumps(row))
+    (folder / "README.md").write_text(f"{card}---\n")
+    return folder
 
 
 def test_a_configuration_and_a_split_of_a_data_set_are_chosen(tmp_path: Path, two_configurations: Path) -> None:
     assert prepare("gsm8k", two_configurations, tmp_path, "--config", "main", "--split", "train") == 0
-    (line,) = map(json.loads, (tmp_path / "gsm8k.jsonl").read_text().splitlines())
-    assert line == {"input": f"main train?\n\n{INSTRUCTION}", "label": "7"}
+    assert prepared(tmp_path / "gsm8k.jsonl") == [{"input": f"main train?\n\n{INSTRUCTION}", "label": "7"}]
 
 
 def test_a_data_set_of_several_configurations_asks_for_one(

@@ -1,10 +1,12 @@
 """OpenRLHF's own function that makes the prompts of a run, on files whose labels its loader rewrites."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import datasets
 import openrlhf.trainer.ppo_trainer as ppo_trainer
 import openrlhf.trainer.ppo_trainer_async as ppo_trainer_async
 import pytest
@@ -16,38 +18,21 @@ from openrlhf_gtpo.data.sources import DataUnusable
 from ...refusals import assert_refusal
 
 
-class Strategy:
-    """What `prepare_datasets` asks of DeepSpeed's strategy."""
+@pytest.fixture
+def strategy(args: Callable[..., Any]) -> Callable[..., Any]:
+    """What `prepare_datasets` asks of DeepSpeed's strategy, with a command line's arguments."""
 
-    def __init__(self, prompts: str, probabilities: str | None = None, evaluation: str | None = None) -> None:
-        self.args = SimpleNamespace(
-            data=SimpleNamespace(
-                prompt_dataset=prompts,
-                prompt_probs=probabilities,
-                prompt_split="train",
-                input_template=None,
-                input_key="input",
-                label_key="label",
-                image_key="images",
-                apply_chat_template=False,
-                max_samples=1000,
-                max_len=64,
-                dataloader_num_workers=0,
-            ),
-            eval=SimpleNamespace(dataset=evaluation, split="train"),
-            train=SimpleNamespace(seed=0, batch_size=1, num_episodes=1, max_epochs=1),
-            rollout=SimpleNamespace(n_samples_per_prompt=1, max_new_tokens=20),
-            use_ms=False,
+    def made(prompts: str, *words: str) -> Any:
+        flags = "--data.label_key label --data.max_len 64 --rollout.max_new_tokens 20"
+        flags += " --algo.advantage.estimator gtpo --reward.remote_url http://127.0.0.1:1"
+        return SimpleNamespace(
+            args=args("--data.prompt_dataset", prompts, *flags.split(), *words),
+            print=lambda *_: None,
+            is_rank_0=lambda: False,
+            setup_dataloader=lambda dataset, *_, **__: dataset,
         )
 
-    def print(self, *_: Any) -> None:
-        pass
-
-    def is_rank_0(self) -> bool:
-        return False
-
-    def setup_dataloader(self, dataset: Any, *_: Any, **__: Any) -> Any:
-        return dataset
+    return made
 
 
 def write(path: Path, *labels: Any) -> str:
@@ -72,11 +57,13 @@ LABELS = [
 
 @pytest.mark.parametrize("labels", LABELS)
 @pytest.mark.parametrize("module", [ppo_trainer, ppo_trainer_async])
-def test_training_grades_against_what_stands_in_the_file(module: Any, labels: list[Any], tmp_path: Path) -> None:
+def test_training_grades_against_what_stands_in_the_file(
+    strategy: Callable[..., Any], module: Any, labels: list[Any], tmp_path: Path
+) -> None:
     assert trainers  # which rebinds the function in both modules
-    strategy = Strategy(write(tmp_path / "train.jsonl", *labels), evaluation=write(tmp_path / "eval.jsonl", *labels))
+    files = [write(tmp_path / f"{name}.jsonl", *labels) for name in ("train", "eval")]
     before = ppo_trainer.blending_datasets
-    train, evaluation, _ = module.prepare_datasets(strategy, letters)
+    train, evaluation, _ = module.prepare_datasets(strategy(files[0], "--eval.dataset", files[1]), letters)
     for dataset in (train, evaluation):
         assert dataset.labels == [str(label) for label in labels]
         assert dataset.prompts == [f"{n}?" for n in range(len(labels))]
@@ -86,32 +73,30 @@ def test_training_grades_against_what_stands_in_the_file(module: Any, labels: li
 
 def test_openrlhfs_own_loader_rewrites_them(tmp_path: Path) -> None:
     """Why we have our own reader; with a release that does not, it may go."""
-    import datasets
-
     path = write(tmp_path / "train.jsonl", *LABELS[0])
     found = datasets.load_dataset("json", data_files=path, split="train", cache_dir=str(tmp_path))["label"][:]
     assert list(map(str, found)) == ["2024-01-01 00:00:00", "2024-01-02 00:00:00"]
 
 
-def test_files_are_mixed_by_their_probabilities_as_ever(tmp_path: Path) -> None:
+def test_files_are_mixed_by_their_probabilities_as_ever(strategy: Callable[..., Any], tmp_path: Path) -> None:
     paths = [write(tmp_path / f"{name}.jsonl", *[name] * 50) for name in ("one", "two")]
-    train, _, _ = ppo_trainer.prepare_datasets(Strategy(",".join(paths), "0.5,0.5"), letters)
+    train, _, _ = ppo_trainer.prepare_datasets(strategy(",".join(paths), "--data.prompt_probs", "0.5,0.5"), letters)
     assert set(train.labels) == {"one", "two"}
 
 
-def test_a_prompt_without_room_for_its_response_stops_the_run(tmp_path: Path) -> None:
-    path = tmp_path / "rows.jsonl"
-    path.write_text("".join(json.dumps({"input": "x" * n, "label": "1"}) + "\n" for n in (44, 45, 50)))
-    strategy = Strategy(str(path))
+@pytest.mark.parametrize(
+    ("most", "named"), [("9", ["2 of 3", "lines 2 and 3", "50 in line 3"]), ("2", ["1 of 2 ", " in line 2"])]
+)
+def test_a_prompt_without_room_for_its_response_stops_the_run(
+    strategy: Callable[..., Any], written: Callable[..., Path], most: str, named: list[str]
+) -> None:
+    path = str(written(*({"input": "x" * n, "label": "1"} for n in (44, 45, 50))))
     with pytest.raises(DataUnusable) as refused:
-        ppo_trainer.prepare_datasets(strategy, letters)
-    assert_refusal(str(refused.value), str(path), "2 of 3", "lines 2 and 3", "50 in line 3")
-    strategy.args.data.max_samples = 2
-    with pytest.raises(DataUnusable, match=r"1 of 2 .* in line 2"):
-        ppo_trainer.prepare_datasets(strategy, letters)
+        ppo_trainer.prepare_datasets(strategy(path, "--data.max_samples", most), letters)
+    assert_refusal(str(refused.value), path, *named)
 
 
-def test_modelscope_is_openrlhfs_own_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_modelscope_is_openrlhfs_own_to_ask(strategy: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
     def theirs(names: str, *_: Any, **__: Any) -> Any:
@@ -119,17 +104,15 @@ def test_modelscope_is_openrlhfs_own_to_ask(monkeypatch: pytest.MonkeyPatch) -> 
         return Prompts([])
 
     monkeypatch.setattr(ppo_trainer, "blending_datasets", theirs)
-    strategy = Strategy("owner/prompts")
-    strategy.args.use_ms = True
-    ppo_trainer.prepare_datasets(strategy, letters)
+    made = strategy("owner/prompts")
+    made.args.use_ms = True
+    ppo_trainer.prepare_datasets(made, letters)
     assert asked == ["owner/prompts"]
 
 
-def test_pictures_reach_openrlhf_as_paths_or_as_bytes(tmp_path: Path) -> None:
-    import datasets
-
+def test_pictures_reach_openrlhf_as_paths_or_as_bytes(strategy: Callable[..., Any], tmp_path: Path) -> None:
     image = {"bytes": b"\x89PNG", "path": None}
     rows = [{"input": "<image>?", "label": "1", "images": [image]}, {"input": "?", "label": "2", "images": None}]
     datasets.Dataset.from_list(rows).to_parquet(str(tmp_path / "rows.parquet"))
-    train, _, _ = ppo_trainer.prepare_datasets(Strategy(str(tmp_path / "rows.parquet")), letters)
+    train, _, _ = ppo_trainer.prepare_datasets(strategy(str(tmp_path / "rows.parquet")), letters)
     assert train.images == [[b"\x89PNG"], None]

@@ -3,7 +3,7 @@
 import itertools
 import json
 import logging
-import os
+import shutil
 import subprocess
 from collections import defaultdict
 from pathlib import Path
@@ -38,7 +38,6 @@ def run(part: str, model: Path, folder: Path) -> dict[str, Any]:
     answer = folder / "answer.json"
     done = subprocess.run(
         [preloaded.python(), str(RUNS), part, str(model), str(answer)],
-        env={**os.environ},
         capture_output=True,
         text=True,
         timeout=800,
@@ -50,10 +49,8 @@ def run(part: str, model: Path, folder: Path) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def speaking_model(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory, characters: Any) -> Path:
     """The tiny model with a tokenizer, which stop strings need."""
-    folder = tmp_path_factory.mktemp("speaking") / "model"
-    folder.mkdir()
-    for path in tiny_model.iterdir():
-        (folder / path.name).write_bytes(path.read_bytes())
+    folder = tmp_path_factory.mktemp("speaking")
+    shutil.copytree(tiny_model, folder, dirs_exist_ok=True)
     characters.save_pretrained(folder)
     return folder
 
@@ -118,12 +115,6 @@ def engine(speaking_model: Path, tmp_path_factory: pytest.TempPathFactory) -> di
     return run("in two processes", speaking_model, tmp_path_factory.mktemp("two_processes"))
 
 
-def begins_like(part: dict[str, Any], whole: dict[str, Any]) -> bool:
-    """Whether an output is the beginning of another, tokens and entropies."""
-    n = len(part["tokens"])
-    return part["tokens"] == whole["tokens"][:n] and part["entropies"] == whole["entropies"][:n]
-
-
 @pytest.mark.engine
 def test_a_final_output_takes_two_messages_and_a_stream_one_for_each_token(engine: dict[str, Any]) -> None:
     """One after the prefill, without tokens, which keeps vLLM's counts right, and one at the end."""
@@ -138,22 +129,22 @@ def test_every_kind_of_output_has_the_same_tokens_and_entropies(engine: dict[str
 
 
 @pytest.mark.engine
-def test_whoever_aborts_a_request_gets_what_it_had_generated(engine: dict[str, Any]) -> None:
-    found = engine
-    assert found["aborted"]["finish"] == "abort"
-    assert len(found["aborted"]["tokens"]) >= 10
-    assert begins_like(found["aborted"], found["whole"])
-    assert [(one["index"], one["finish"]) for one in found["three"]] == [(0, "abort"), (1, "abort"), (2, "abort")]
-    assert all(len(one["tokens"]) == len(one["entropies"]) >= 10 for one in found["three"])
+@pytest.mark.parametrize(
+    "which", ["aborted", "pause aborted", "dropped"], ids=["by its caller", "by a pause", "in a pause"]
+)
+def test_a_request_that_is_aborted_has_what_it_had_generated(engine: dict[str, Any], which: str) -> None:
+    """The same tokens and entropies as the beginning of a whole output's."""
+    found, whole = engine[which], engine["whole"]
+    n = len(found["tokens"])
+    assert (found["finish"], n >= 10) == ("abort", True)
+    assert (found["tokens"], found["entropies"]) == (whole["tokens"][:n], whole["entropies"][:n])
 
 
 @pytest.mark.engine
-def test_a_pause_that_aborts_loses_no_token(engine: dict[str, Any]) -> None:
-    found = engine
-    assert (found["pause aborted"]["finish"], found["clock of the pause"]) == ("abort", "abort")
-    assert len(found["pause aborted"]["tokens"]) >= 10
-    assert begins_like(found["pause aborted"], found["whole"])
-    assert found["after the pause"], "the engine goes on as before"
+def test_each_of_several_responses_ends_with_its_request_and_after_a_pause_the_engine_goes_on(engine: Any) -> None:
+    assert [(one["index"], one["finish"]) for one in engine["three"]] == [(0, "abort"), (1, "abort"), (2, "abort")]
+    assert all(len(one["tokens"]) == len(one["entropies"]) >= 10 for one in engine["three"])
+    assert (engine["clock of the pause"], engine["after the pause"]) == ("abort", True)
 
 
 @pytest.mark.engine
@@ -165,14 +156,6 @@ def test_a_paused_request_goes_on_with_new_weights_and_keeps_its_first_tokens(en
     assert 10 <= new[0] < 100
     assert new == list(range(new[0], 100)), "from the new weights on every token is as likely as any other"
     assert kept["tokens"][: new[0]] == whole["tokens"][: new[0]]
-
-
-@pytest.mark.engine
-def test_a_request_that_is_aborted_in_a_pause_has_its_tokens(engine: dict[str, Any]) -> None:
-    dropped = engine["dropped"]
-    assert dropped["finish"] == "abort"
-    assert len(dropped["tokens"]) >= 10
-    assert begins_like(dropped, engine["whole"])
 
 
 @pytest.mark.engine
@@ -263,11 +246,7 @@ def other_arguments(self: Any, request: Any, priority: int) -> None:
     ("name", "change", "why"),
     [
         ("v1.engine.async_llm.AsyncLLM", None, "vllm.v1.engine.async_llm.AsyncLLM.abort"),
-        (
-            "v1.engine.logprobs.LogprobsProcessor._update_sample_logprobs",
-            lambda self, rows: 0,
-            "(self, logprobs_lists)",
-        ),
+        ("v1.engine.logprobs.LogprobsProcessor._update_sample_logprobs", other_arguments, "(self, logprobs_lists)"),
         ("logprobs.FlatLogprobs", SimpleNamespace(__dataclass_fields__={"token_ids": 0}), "fields token_ids"),
         ("v1.engine.EngineCoreOutput", SimpleNamespace(__struct_fields__=("thoughts",)), "EngineCoreOutput"),
         ("v1.outputs.LogprobsLists.slice_request", other_arguments, "slice_request"),
@@ -384,14 +363,8 @@ def test_each_requests_rows_come_back_in_the_order_of_its_tokens(
 
 
 def processor(k: int) -> LogprobsProcessor:
-    return LogprobsProcessor(
-        tokenizer=None,
-        logprobs=FlatLogprobs(),
-        prompt_logprobs=None,
-        cumulative_logprob=0.0,
-        num_logprobs=k,
-        num_prompt_logprobs=None,
-    )
+    nothing = {"tokenizer": None, "prompt_logprobs": None, "num_prompt_logprobs": None}
+    return LogprobsProcessor(logprobs=FlatLogprobs(), cumulative_logprob=0.0, num_logprobs=k, **nothing)
 
 
 def lists(tokens: int, k: int) -> LogprobsLists:

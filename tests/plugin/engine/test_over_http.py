@@ -195,29 +195,18 @@ print("LIST", os.environ[plugin.COPIED_BY_RAY].count(plugin.VARIABLE))
 def completion(*positions: dict[str, float | None]) -> dict[str, Any]:
     """An answer of ``/v1/completions``; the sampled token is the first of each position's."""
     first = [next(iter(top.items())) for top in positions]
-    logprobs = {
-        "tokens": [name for name, _ in first],
-        "token_logprobs": [value for _, value in first],
-        "top_logprobs": list(positions),
-    }
+    tokens, values = [name for name, _ in first], [value for _, value in first]
+    logprobs = {"tokens": tokens, "token_logprobs": values, "top_logprobs": list(positions)}
     return {"choices": [{"index": 0, "text": "a", "logprobs": logprobs}]}
 
 
-def test_entropies_are_read_at_the_place_of_another_token() -> None:
-    (served,) = read_http(
-        completion(
-            {"token_id:7": -0.5, "token_id:0": 1.25}, {"token_id:0": -0.25, "token_id:1": 0.0, "token_id:9": -3.0}
-        )
-    )
-    assert served == Served([7, 0], [-0.5, -0.25], [1.25, 0.0])
-    assert read_http(completion()) == [Served()]
-
-
-def test_choices_are_in_the_order_of_their_indices() -> None:
-    (first,) = completion({"token_id:7": -0.5, "token_id:0": 1.25})["choices"]
+def test_entropies_are_read_at_the_place_of_another_token_and_choices_in_the_order_of_their_indices() -> None:
+    more = {"token_id:0": -0.25, "token_id:1": 0.0, "token_id:9": -3.0}
+    (first,) = completion({"token_id:7": -0.5, "token_id:0": 1.25}, more)["choices"]
     (second,) = completion({"token_id:8": -0.25, "token_id:0": 0.5})["choices"]
     found = read_http({"choices": [{**second, "index": 1}, first]})
-    assert [served.tokens for served in found] == [[7], [8]]
+    assert found == [Served([7, 0], [-0.5, -0.25], [1.25, 0.0]), Served([8], [-0.25], [0.5])]
+    assert read_http(completion()) == [Served()]
 
 
 @pytest.mark.parametrize(

@@ -1,25 +1,10 @@
-"""A tokenizer whose tokens are characters, which pads with the end, and a folder to keep one in."""
-
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+"""Ray stands aside: what engines of tables answer is there already."""
 
 import pytest
 
-from ..conftest import characters_and
+from .tables import without_ray
 
 
-@pytest.fixture(scope="session")
-def tokenizer() -> Any:
-    return characters_and(pad_token="<end>")
-
-
-@pytest.fixture
-def saved(tmp_path: Path) -> Callable[..., str]:
-    """Writes a model's folder with a tokenizer that has these words more."""
-
-    def save(name: str, *words: str) -> str:
-        characters_and(*words, pad_token="<end>").save_pretrained(tmp_path / name)
-        return str(tmp_path / name)
-
-    return save
+@pytest.fixture(autouse=True)
+def no_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_ray(monkeypatch)

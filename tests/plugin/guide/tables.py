@@ -105,9 +105,7 @@ def guided(model: str | None = "guide", **changes: Any) -> SimpleNamespace:
         "algo__dynamic_filtering_range": (0, 1),
         "rollout__batch_size": 2,
     }
-    args = arguments(**{**defaults, **changes})
-    args.algo.advantage.is_correction_level = "off"
-    return args
+    return arguments(**{**defaults, **changes})
 
 
 def generator(

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,7 +16,8 @@ from openrlhf_gtpo.guide.engines import with_guide_engines
 from openrlhf_gtpo.guide.groups import Guide
 from openrlhf_gtpo.rollout.actor import ConfiguredRolloutActor, RolloutSettings
 
-from .tables import Reference, guided, without_ray
+from ..conftest import characters_and
+from .tables import Reference, guided
 
 SIGNATURE = inspect.signature(vllm_engine.create_vllm_engines)
 GUIDE = SimpleNamespace(model="org/guide", engines=3, tensor_parallel_size=2)
@@ -109,12 +111,13 @@ def test_a_guide_that_cannot_start_leaves_the_policys_class_in_place(started: li
 
 
 @pytest.fixture
-def connect(monkeypatch: pytest.MonkeyPatch, tokenizer: Any) -> Callable[..., tuple[Guide, list[str]]]:
+def connect(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., tuple[Guide, list[str]]]:
     """Connects a guide of three engines; gives it, and the names of the actors that had to report their hook."""
-    without_ray(monkeypatch)
     reported: list[str] = []
+    tokenizer = characters_and(pad_token="<end>")
+    tokenizer.save_pretrained(tmp_path)
 
-    def connected(model: str, sampler: str = "hooked") -> tuple[Guide, list[str]]:
+    def connected(sampler: str = "hooked") -> tuple[Guide, list[str]]:
         def actor(name: str) -> Any:
             def report() -> Reference:
                 reported.append(name)
@@ -124,7 +127,7 @@ def connect(monkeypatch: pytest.MonkeyPatch, tokenizer: Any) -> Callable[..., tu
             return SimpleNamespace(name=name, entropy_hook_report=SimpleNamespace(remote=report))
 
         monkeypatch.setattr(ray, "get_actor", actor)
-        args = guided(model, guide__engines=3)
+        args = guided(str(tmp_path), guide__engines=3)
         args.actor.model_name_or_path = "org/policy"
         guide = Guide(args)
         guide.connect(SimpleNamespace(value=tokenizer))
@@ -133,14 +136,12 @@ def connect(monkeypatch: pytest.MonkeyPatch, tokenizer: Any) -> Callable[..., tu
     return connected
 
 
-def test_the_controller_finds_them_by_their_names_and_asks_each_for_its_hook(
-    connect: Any, saved: Callable[..., str]
-) -> None:
-    guide, reported = connect(saved("guide"))
+def test_the_controller_finds_them_by_their_names_and_asks_each_for_its_hook(connect: Any) -> None:
+    guide, reported = connect()
     names = [f"openrlhf_gtpo_guide_{i}" for i in range(3)]
     assert [engine.name for engine in guide.engines] == reported == names
 
 
-def test_an_engine_without_the_entropy_hook_is_no_guide(connect: Any, saved: Callable[..., str]) -> None:
+def test_an_engine_without_the_entropy_hook_is_no_guide(connect: Any) -> None:
     with pytest.raises(EntropyMissing, match="AnotherSampler"):
-        connect(saved("guide"), "AnotherSampler")
+        connect("AnotherSampler")

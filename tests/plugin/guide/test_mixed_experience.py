@@ -20,16 +20,11 @@ from openrlhf_gtpo.policy.loss import SequenceRatioLoss
 from ..algorithms.naive_mixed_policy import clipped_objective, naive_group_norm, naive_objective
 from ..controller.test_experience import maker, response
 from ..naive_shaping import naive_grpo_s, naive_gtpo
-from .tables import guided, joined, marks, said, without_ray
+from .tables import guided, joined, marks, said
 
 LOW, HIGH = 0.2, 0.28
 BOTH = ["all", "zero_reward"]
 ESTIMATORS = pytest.mark.parametrize("estimator", ["group_norm", "gtpo", "grpo_s"])
-
-
-@pytest.fixture(autouse=True)
-def no_ray(monkeypatch: pytest.MonkeyPatch) -> None:
-    without_ray(monkeypatch)
 
 
 def tokens(one: dict[str, Any], name: str) -> list[float]:
@@ -209,9 +204,7 @@ def test_fillers_have_no_advantage_and_change_nothing(estimator: str) -> None:
         for size in (1, 32)
     )
     assert len(many.samples) - len(few.samples) == 2
-    for experience in many.experiences[30:]:
-        assert experience.action_mask.sum() == 1
-        assert (experience.advantages == 0).all()
+    assert all((experience.advantages == 0).all() for experience in many.experiences[30:])
     loss = loss_of(estimator)
     assert many.loss(loss) == pytest.approx(few.loss(loss), abs=1e-7)
     del few.maker.metrics["shaping/seconds"], many.maker.metrics["shaping/seconds"]
@@ -250,18 +243,15 @@ def test_without_responses_of_the_guide_it_is_bit_for_bit_the_run_without_one(es
         on = one.action_mask.bool()
         # Off the mask OpenRLHF's group_norm leaves what nobody reads.
         assert torch.equal(one.advantages[on], third.advantages[on])
-        assert one.returns is third.returns is None, "nobody reads them"
         assert torch.equal(one.action_log_probs, third.action_log_probs)
         assert torch.equal(one.rewards, third.rewards)
         assert torch.equal(one.info["return"], third.info["return"])
         torch.testing.assert_close(one.info["group_reward_std"], third.info["group_reward_std"])
         assert one.rollout_log_probs is third.rollout_log_probs is None
         assert set(third.info) - set(one.info) == {"guide/share"}
-    makers = [batch.maker for batch in (no_guide, silent_guide)]
-    for make in makers:
-        del make.metrics["shaping/seconds"]
-    assert makers[0].metrics == makers[1].metrics
-    assert makers[0].counted(without) is without
+    for batch in (no_guide, silent_guide):
+        del batch.maker.metrics["shaping/seconds"]
+    assert no_guide.maker.metrics == silent_guide.maker.metrics
 
 
 # ── what the metrics say of a step ──

@@ -1,5 +1,6 @@
 """LoRA adapters on their way to vLLM: merged, by the names of the model without them, taken off without a trace."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -32,17 +33,15 @@ def adapted() -> tuple[Qwen2ForCausalLM, torch.nn.Module]:
     return plain, peft
 
 
-def handed_on(peft: torch.nn.Module) -> dict[str, torch.Tensor]:
-    """Each weight as code that gathers it finds it."""
+def gathered(peft: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
+    """Each weight as code that gathers it finds it, one after the other."""
     module: Any = ModuleType("theirs")
     module.deepspeed = deepspeed
-    found = {}
     with gathers_merged(module, peft):
         for name, parameter in plain_names(peft):
             with module.deepspeed.zero.GatheredParameters([parameter], enabled=False):
-                found[name] = parameter.detach().clone()
+                yield name, parameter.detach()
     assert module.deepspeed is deepspeed
-    return found
 
 
 def test_the_names_are_those_of_the_model_without_adapters() -> None:
@@ -55,7 +54,7 @@ def test_a_model_that_takes_the_merged_weights_answers_as_the_adapted_one() -> N
     tokens = torch.randint(0, 32, (2, 9))
     before = plain.float()(tokens).logits
     wanted = peft(tokens).logits.float()
-    plain.load_state_dict({name: weight.float() for name, weight in handed_on(peft).items()}, strict=False)
+    plain.load_state_dict({name: weight.float().clone() for name, weight in gathered(peft)}, strict=False)
     found = plain(tokens).logits
     assert (found - wanted).abs().max() < 0.05, "as near as bfloat16 allows"
     assert (before - wanted).abs().max() > 0.2, "and the adapters make a difference"
@@ -65,7 +64,7 @@ def test_a_hundred_merges_leave_every_weight_as_it_was() -> None:
     _, peft = adapted()
     before = {name: parameter.detach().clone() for name, parameter in peft.named_parameters()}
     for _ in range(100):
-        handed_on(peft)
+        list(gathered(peft))
     for name, parameter in peft.named_parameters():
         assert torch.equal(parameter, before[name]), name
 
@@ -73,14 +72,8 @@ def test_a_hundred_merges_leave_every_weight_as_it_was() -> None:
 def test_one_layer_at_a_time_is_merged() -> None:
     """All at once would be a second copy of the model."""
     _, peft = adapted()
-    module: Any = ModuleType("theirs")
-    module.deepspeed = deepspeed
     before = {name: parameter.detach().clone() for name, parameter in plain_names(peft)}
-    changed = []
-    with gathers_merged(module, peft):
-        for _, parameter in plain_names(peft):
-            with module.deepspeed.zero.GatheredParameters([parameter], enabled=False):
-                changed.append([n for n, p in plain_names(peft) if not torch.equal(p, before[n])])
+    changed = [[n for n, p in plain_names(peft) if not torch.equal(p, before[n])] for _ in gathered(peft)]
     assert sorted(name for names in changed for name in names) == sorted(n for n in before if "_proj.weight" in n)
     assert max(map(len, changed)) == 1
 

@@ -37,14 +37,18 @@ from ...fake_reward_server import Answer, FakeRewardServer, Post, finds
 
 
 class Tokenizer:
-    """One token a character; 0 pads, 1 ends."""
+    """One token a character; 0 pads, 1 ends. Keeps the number of tokens of each text that is asked for."""
 
     eos_token_id, pad_token_id = 1, 0
+
+    def __init__(self) -> None:
+        self.decoded: list[int] = []
 
     def __call__(self, text: str, **kwargs: Any) -> dict[str, torch.Tensor]:
         return {"input_ids": torch.tensor([[ord(c) for c in text]])}
 
     def decode(self, tokens: list[int], skip_special_tokens: bool = False) -> str:
+        self.decoded.append(len(tokens))
         return "".join({0: "<pad>", 1: "<eos>"}.get(t, chr(t)) for t in tokens)
 
 
@@ -106,10 +110,14 @@ async def graded() -> AsyncIterator[tuple[RewardClient, list[Post]]]:
         client.close()
 
 
+def single_turn(client: RewardClient | None, ends_turns: bool = False) -> RewardingExecutor:
+    return RewardingExecutor(SingleTurnAgentExecutor(None), client, False, ends_turns)
+
+
 async def test_a_single_turn_rollout_brings_entropies_and_a_reward(graded: Any) -> None:
     client, seen = graded
     engine = Engine("so 2")
-    response = await roll(RewardingExecutor(SingleTurnAgentExecutor(None), client, False), engine)
+    response = await roll(single_turn(client), engine)
     assert engine.asked[0].logprobs == 1
     assert not engine.asked[0].detokenize  # nobody reads the text
     assert response["action_ranges"] == [(4, 9)]
@@ -127,31 +135,18 @@ async def test_a_single_turn_rollout_brings_entropies_and_a_reward(graded: Any) 
 )
 async def test_a_rollout_says_where_its_answer_ends(graded: Any, text: str, answer_end: int) -> None:
     """The prompt has four tokens, and a token is a character; the last one ends the text."""
-    client, _ = graded
-    response = await roll(RewardingExecutor(SingleTurnAgentExecutor(None), client, False), Engine(text))
+    response = await roll(single_turn(graded[0]), Engine(text))
     assert response["answer_end"] == answer_end
-
-
-class CountingTokenizer(Tokenizer):
-    """Keeps the number of tokens of each text that is asked for."""
-
-    def __init__(self) -> None:
-        self.decoded: list[int] = []
-
-    def decode(self, tokens: list[int], skip_special_tokens: bool = False) -> str:
-        self.decoded.append(len(tokens))
-        return super().decode(tokens, skip_special_tokens)
 
 
 @pytest.mark.parametrize(("path", "decoded"), [("/v1/grade", [4]), ("/get_reward", [4 + 5])])
 async def test_a_response_is_decoded_once_as_its_service_reads_it(path: str, decoded: list[int]) -> None:
-    tokenizer = CountingTokenizer()
+    tokenizer = Tokenizer()
     with FakeRewardServer(
         always=finds("2") if "grade" in path else lambda post: Answer(body={"rewards": [1.0]})
     ) as server:
         client = RewardClient(Settings((server.url + path,), deadline=0, reward_models=True))
-        executor = RewardingExecutor(SingleTurnAgentExecutor(None), client, False)
-        response = await roll(executor, Engine("so 2"), tokenizer=tokenizer)
+        response = await roll(single_turn(client), Engine("so 2"), tokenizer=tokenizer)
         client.close()
         assert response["reward"] == 1.0
         assert tokenizer.decoded == decoded
@@ -159,45 +154,36 @@ async def test_a_response_is_decoded_once_as_its_service_reads_it(path: str, dec
 
 
 async def test_a_failed_reward_is_told_and_is_neither_zero_nor_silent(graded: Any) -> None:
-    client, _ = graded
-    response = await roll(RewardingExecutor(SingleTurnAgentExecutor(None), client, False), Engine("2"), label="")
-    assert response["reward"] is None
-    assert response["scores"] is None
+    response = await roll(single_turn(graded[0]), Engine("2"), label="")
+    assert (response["reward"], response["scores"]) == (None, None)
     assert "reference answer ''" in response["reward_error"]
 
 
-def reward_file(folder: Path, body: str) -> RewardingExecutor:
-    path = folder / "rewards.py"
-    path.write_text(f"import torch\ndef reward_func(queries, prompts, labels):\n    {body}\n")
-    inner = SingleTurnAgentExecutor(str(path))
-    inner.reward_endpoints = []
-    return RewardingExecutor(inner, None, True)
-
-
-async def test_a_users_reward_function_is_called_as_openrlhf_calls_it(tmp_path: Path) -> None:
-    body = (
-        "assert (queries, prompts, labels) == (['1+1?2<eos>'], ['1+1?'], ['2'])\n"
-        "    return {'rewards': torch.tensor([0.5]), 'scores': torch.tensor([1.0]), 'extra_logs': {'n': "
-        "torch.tensor([3])}}"
-    )
-    response = await roll(reward_file(tmp_path, body), Engine("2"))
-    assert (response["reward"], response["scores"], response["extra_logs"]) == (0.5, 1.0, {"n": 3.0})
-    assert response["reward_error"] is None
+AS_OPENRLHF = """assert (queries, prompts, labels) == (['1+1?2<eos>'], ['1+1?'], ['2'])
+    logs = {'n': torch.tensor([3])}
+    return {'rewards': torch.tensor([0.5]), 'scores': torch.tensor([1.0]), 'extra_logs': logs}"""
 
 
 @pytest.mark.parametrize(
-    ("body", "named"),
+    ("body", "reward", "score", "logs", "error"),
     [
-        ("raise KeyError('gold')", "KeyError: 'gold'"),
-        ("return {'rewards': float('nan')}", "reward is nan"),
+        (AS_OPENRLHF, 0.5, 1.0, {"n": 3.0}, None),
+        ("raise KeyError('gold')", None, None, {}, "KeyError: 'gold'"),
+        ("return {'rewards': float('nan')}", None, None, {}, "reward is nan"),
     ],
+    ids=["it works", "it raises", "it gives no number"],
 )
-async def test_a_reward_function_that_fails_gives_no_reward_and_a_reason(
-    tmp_path: Path, body: str, named: str
+async def test_a_users_reward_function_is_called_as_openrlhf_calls_it_and_if_it_fails_there_is_a_reason(
+    tmp_path: Path, body: str, reward: float | None, score: float | None, logs: dict[str, float], error: str | None
 ) -> None:
-    response = await roll(reward_file(tmp_path, body), Engine("2"))
-    assert response["reward"] is None
-    assert named in response["reward_error"]
+    path = tmp_path / "rewards.py"
+    path.write_text(f"import torch\ndef reward_func(queries, prompts, labels):\n    {body}\n")
+    inner = SingleTurnAgentExecutor(str(path))
+    inner.reward_endpoints = []
+    response = await roll(RewardingExecutor(inner, None, True), Engine("2"))
+    assert (response["reward"], response["scores"], response["extra_logs"]) == (reward, score, logs)
+    said = response["reward_error"]
+    assert said is None if error is None else error in said
 
 
 class TwoTurns(AgentInstanceBase):
@@ -230,9 +216,8 @@ async def test_an_agents_turns_keep_their_entropies_and_the_tools_words_have_non
 
 
 async def test_a_model_that_gives_rewards_later_is_waited_for() -> None:
-    response = await roll(RewardingExecutor(SingleTurnAgentExecutor(None), None, False), Engine("2"))
-    assert response["reward"] is None
-    assert response["reward_error"] is None
+    response = await roll(single_turn(None), Engine("2"))
+    assert (response["reward"], response["reward_error"]) == (None, None)
 
 
 def test_what_travels_to_the_controller_is_four_bytes_a_number() -> None:
@@ -263,20 +248,12 @@ async def started(model: Path, monkeypatch: pytest.MonkeyPatch, read: Callable[[
     return seen[0]
 
 
-async def test_vllm_is_told_how_many_responses_it_gets_at_once(
+async def test_a_rollouts_engine_returns_entropies_sends_one_message_a_request_and_knows_how_many_it_gets(
     tiny_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def read(args: Any) -> int:
-        return args.create_engine_config().scheduler_config.max_num_seqs
-
     rollout = RolloutSettings(None, "some.Class", max_num_seqs=512)
-    assert await started(tiny_model, monkeypatch, read, rollout=rollout) == 512
-
-
-async def test_a_rollouts_engine_returns_entropies_and_sends_one_message_a_request(
-    tiny_model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = await started(tiny_model, monkeypatch, lambda args: args)
+    asked = await started(tiny_model, monkeypatch, lambda args: args, rollout=rollout)
+    assert asked.create_engine_config().scheduler_config.max_num_seqs == 512
     wanted = engine_kwargs() | {"worker_extension_cls": "some.Class", "scheduler_cls": one_message.SCHEDULER}
     assert {name: getattr(asked, name) for name in wanted} == wanted
     assert asked.disable_log_stats
@@ -314,7 +291,7 @@ async def test_each_response_of_a_group_and_each_turn_of_an_agent_has_a_seed_of_
     expected = {derived(derived(7, response), turn) for response in (0, 1) for turn in (0, 1)}
     assert {one.seed for one in engine.asked} == expected
     assert len(expected) == 4
-    actor.executor = RewardingExecutor(SingleTurnAgentExecutor(None), None, False)
+    actor.executor = single_turn(None)
     await actor.generate_responses(**asked)
     assert engine.asked[-1].seed is None, "nobody asked for one"
 
@@ -331,8 +308,7 @@ async def test_a_response_ends_where_the_chat_template_ends_a_turn(graded: Any, 
     end = tokenizer.convert_tokens_to_ids("<end>")
     for chat, stops in ((True, [end]), (False, [])):
         engine = Engine("2")
-        executor = RewardingExecutor(SingleTurnAgentExecutor(None), graded[0], False, chat)
-        await roll(executor, engine, tokenizer=tokenizer)
+        await roll(single_turn(graded[0], chat), engine, tokenizer=tokenizer)
         (asked,) = engine.asked
         assert (asked.stop_token_ids or [], asked.all_stop_token_ids) == (stops, set(stops))
     ended = {"observation_tokens": [*tokenizer("1+1?2")["input_ids"], end], "action_ranges": [(4, 6)]}

@@ -66,7 +66,7 @@ def test_the_rollout_actor_unpickles_it_once_for_policy_and_guide_and_no_reward_
     tokenizer: Any, model: Path, tmp_path: Path
 ) -> None:
     assert len(pickle.dumps(tokenizer)) > 2 * 2**20, "the size is the point"
-    args = guided(model="guide", guide__samples=2, rollout__batch_size=PROMPTS, rollout__vllm_generate_batch_size=None)
+    args = guided(model="guide", guide__samples=2, rollout__batch_size=PROMPTS)
     variables = environment()
     variables["PYTHONPATH"] = ":".join([variables["PYTHONPATH"], FOLDER])
     ray.init(address="local", num_cpus=4, num_gpus=1, include_dashboard=False, runtime_env={"env_vars": variables})
