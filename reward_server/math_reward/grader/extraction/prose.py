@@ -21,7 +21,6 @@ from math_reward.grader.extraction.values_at_end import (
 )
 from math_reward.grader.extraction.whole_value import whole_of
 from math_reward.grader.words.chinese_numbers import UNITS_AFTER_DIGITS
-from math_reward.grader.words.foreign_numbers import FOREIGN_NUMBERS
 from math_reward.grader.words.functions import SPELLED, SYMPY_NAMES
 from math_reward.grader.words.number_words import number_in_words
 from math_reward.grader.words.units import UNITS
@@ -36,10 +35,10 @@ _REFUSAL = re.compile(
     r"|\b(?:non (?:lo )?so|no (?:lo )?sé|je (?:ne sais|laisse)|weiß (?:ich |es )?nicht|nevím|nie wiem|não sei)\b"
     r"|не знаю|不知道|わかりません|모르겠",
 )
-# "56, though ...", "42, because 6 * 7 = 42"
 # "The chef used 1 apple"
 _SENTENCE_WITH_NUMBER = re.compile(r"(?:the|he|she|they|it|we|i|there|john|a|an)\s(?:[a-z']+\s){1,4}\d", re.IGNORECASE)
 _OR_A_NUMBER = re.compile(r"\bor \$?-?\d")
+# "56, though ...", "42, because 6 * 7 = 42"
 _VALUE_AND_CLAUSE = re.compile(r"(\$?-?\d[\d,]*(?:\.\d+)?(?:/\d+)?\s?%?)\s?[,;]\s(?=[a-zA-Z])(?!(?:or|and)\b)")
 _CHOICE = re.compile(
     r"(?:\b(?:it's|it\s+is|is|be|choose|pick|select|go(?:ing)? with|[Hh]ence|[Tt]hus|leav(?:es|ing)"
@@ -205,10 +204,10 @@ def answer_in(text: str, bold: str | None = None) -> str | None:
 
 def emphasised(text: str) -> str | None:
     """The only text in bold type in the last paragraph, if it is a value."""
-    found = _BOLD.findall(text.rstrip().rpartition("\n\n")[2])
+    paragraph = text.rstrip().rpartition("\n\n")[2]
+    found = _BOLD.findall(paragraph)
     if len(found) != 1 or found[0].endswith((":", "：")):
         return None
-    paragraph = text.rstrip().rpartition("\n\n")[2]
     is_word = _FEW_WORDS.fullmatch(found[0]) and (
         not any(map(str.isdigit, paragraph))
         or paragraph.rstrip(" .!").endswith("**")
@@ -268,7 +267,7 @@ def _last_word(text: str) -> str | None:
 
 
 def _is_number(word: str) -> bool:
-    return word not in _ARTICLES and (number_in_words(word) is not None or word in FOREIGN_NUMBERS)
+    return word not in _ARTICLES and number_in_words(word) is not None
 
 
 def _none_such(text: str) -> str | None:

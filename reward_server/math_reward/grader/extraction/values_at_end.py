@@ -102,10 +102,9 @@ _CONDITION = re.compile(
     r"(?: numbers?| integers?| constant)?)?\s?$",
     re.IGNORECASE,
 )
+_MONTH = "(?:January|February|March|April|May|June|July|August|September|October|November|December)"
 _DATE = re.compile(
-    r"(?:\d{1,2}(?:st|nd|rd|th) of (?:January|February|March|April|May|June|July|August|September|October|November"
-    r"|December)|(?:January|February|March|April|May|June|July|August|September|October|November|December) \d{1,2}"
-    r"(?:st|nd|rd|th)?(?:, \d{4})?)(?=[.!\s]{0,3}$)"
+    rf"(?:\d{{1,2}}(?:st|nd|rd|th) of {_MONTH}|{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?(?:, \d{{4}})?)(?=[.!\s]{{0,3}}$)"
 )
 _DURATION = re.compile(r"\d{1,4} ?h(?:ours?|rs?)?,? (?:and )?\d{1,2} ?m(?:in(?:ute)?s?)?(?=[.!\s]{0,3}$)")
 _RATIO = re.compile(r"\bratio\b[^.\n]{0,60}?\b(\d{1,9}) to (\d{1,9})[.!\s]{0,3}$")

@@ -173,7 +173,7 @@ def _is_label(node: Node) -> bool:
     if isinstance(node, (Applied, Text)):
         return True
     if isinstance(node, BigOperator):
-        return node.name == "int" and not node.lower and not node.upper  # \\int 2x dx = x^2 + C
+        return node.name == "int" and not node.lower and not node.upper  # \int 2x dx = x^2 + C
     if isinstance(node, Bracketed):
         return (node.left, node.right) == ("(", ")") and all(_is_label(i) or _is_applied(i) for i in node.items)
     if isinstance(node, Quotient):
