@@ -15,12 +15,13 @@ from math_reward.grader.extraction.prompt import cut_prompt, is_quoted_box, with
 from math_reward.grader.extraction.statement import Statement, final_answer, later_answer, span_of
 from math_reward.grader.memory import Memory
 from math_reward.grader.notation.parse import MAX_CHARACTERS
-from math_reward.grader.parts import in_a_sentence, in_boxes
+from math_reward.grader.parts import in_a_sentence, in_boxes, in_passages
 from math_reward.grader.reading import ANSWERS, REFERENCES, Answer, Reference
 from math_reward.grader.restated import PROMPT_CHARACTERS, restates
 from math_reward.grader.rules.chains import contradiction
 from math_reward.grader.rules.families import asked_for
 from math_reward.grader.verdict import Grade, Options, Stage, Verdict
+from math_reward.grader.words.unit_expressions import with_units
 from math_reward.json_lines import NoAnswer, label_text
 
 CACHED_VERDICTS = 16_384
@@ -118,7 +119,11 @@ def _grade(completion: str, references: list[str], prompt: str | None, options: 
     graded = _graded(said, usable, prompt, options)
     if graded.verdict is Verdict.WRONG:
         compare = functools.partial(_compared, options=options)
-        parts = in_boxes(completion, usable, compare) if said.boxed else in_a_sentence(said, usable, options)
+        parts = (
+            in_boxes(completion, usable, compare)
+            if said.boxed
+            else in_a_sentence(said, usable, options) or in_passages(completion, usable, compare)
+        )
         if parts is not None:
             return parts
     if graded.correct and (later := later_answer(said)) is not None:
@@ -148,6 +153,8 @@ def _graded(said: Statement, usable: list[Reference], prompt: str | None, option
         if not graded.correct and prompt is not None and not reference.is_integer:
             parameters = asked_for(reference.reading.tree, prompt[-PROMPT_CHARACTERS:])
             graded = _compared(reference, said.text, options, parameters) if parameters else graded
+        if not graded.correct and prompt is not None and len(said.text) <= MAX_CHARACTERS:
+            graded = _with_units_of(prompt, reference, said.text, options) or graded
         if graded.correct:
             undone = None if prompt is None else _not_done(Answer.read(said.text), reference, prompt)
             if undone is None:
@@ -156,6 +163,16 @@ def _graded(said: Statement, usable: list[Reference], prompt: str | None, option
         best = best or graded
     assert best is not None
     return best
+
+
+def _with_units_of(prompt: str, reference: Reference, text: str, options: Options) -> Grade | None:
+    """The grade of a correct answer whose letters are units because the prompt names what they measure; else None."""
+    prompt = prompt[-PROMPT_CHARACTERS:].lower()
+    said, expected = with_units(Answer.read(text).normal, prompt), with_units(reference.normal, prompt)
+    if (said, expected) == (Answer.read(text).normal, reference.normal):
+        return None
+    graded = _compared(Reference.read(expected), said, options)
+    return dataclasses.replace(graded, answer=text, reference=reference.given) if graded.correct else None
 
 
 def _not_done(answer: Answer, reference: Reference, prompt: str) -> str | None:

@@ -12,6 +12,7 @@ from math_reward.grader.extraction.phrases import last_match
 from math_reward.grader.extraction.whole_value import whole_of
 from math_reward.grader.words.chinese_numbers import UNITS_AFTER_DIGITS
 from math_reward.grader.words.number_words import number_in_words
+from math_reward.grader.words.unit_expressions import quantity_at_end
 from math_reward.grader.words.units import is_unit
 
 TAIL_CHARACTERS = 200
@@ -141,6 +142,8 @@ def values_at_end(text: str) -> str | None:
         return day[0]
     if (ratio := _RATIO.search(tail)) is not None:
         return f"{ratio[1]}:{ratio[2]}"
+    if (quantity := quantity_at_end(tail)) is not None and not is_denied(tail, quantity[0]):
+        return quantity[1]
     other = _ALTERNATIVE.search(text[-60:])
     if other is None:
         return _value_at_end(text)

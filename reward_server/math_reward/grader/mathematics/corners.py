@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
 
 from math_reward.grader.mathematics.evaluation import real_value
 from math_reward.grader.notation.syntax import (
@@ -85,7 +86,7 @@ def points(left: Node, right: Node, names: Sequence[str]) -> list[dict[str, floa
         corners = sorted({round(root, 12) for switch in switches for root in _roots(switch, name, still)})
         between = [(a + b) / 2 for a, b in itertools.pairwise(corners)]
         beside = [corner + step * (1 + abs(corner)) for corner in corners for step in (-1e-3, 1e-3)]
-        places = [*_SCALES, *corners, *between, *beside]
+        places = [*_SCALES, *_jumps(left, right, name, still), *corners, *between, *beside]
         samples += [{**still, name: place} for place in places[:MAX_POINTS]]
     return samples
 
@@ -137,6 +138,19 @@ def _switches(node: Node) -> Iterator[Node]:
                     yield difference(a, b)
             else:
                 yield part.arguments[0]
+
+
+def _jumps(left: Node, right: Node, name: str, still: dict[str, float]) -> Iterator[float]:
+    """The whole numbers at which a floor or a ceiling jumps: it has one value there and the next one beside them. At
+    other numbers a rounded point may lie on either side.
+    """
+    calls = (part for side in (left, right) for part in walk(side) if isinstance(part, Call))
+    inside = (call.arguments[0] for call in calls if call.function in ("floor", "ceil"))
+    for argument in itertools.islice(inside, MAX_CORNERS):
+        for level in (1, 2, 3):
+            for root in _roots(difference(argument, Number(Fraction(level))), name, still):
+                if abs(root - round(root)) < 1e-9:
+                    yield float(round(root))
 
 
 def _roots(node: Node, name: str, still: dict[str, float]) -> Iterator[float]:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from math_reward.grader.extraction.special_tokens import EMPHASIS
 from math_reward.grader.words.foreign_words import from_foreign
+from math_reward.grader.words.unit_expressions import with_units
 
 _SUPERSCRIPT_RUN = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁽⁾ⁿⁱ]+")
 _SUBSCRIPT_RUN = re.compile("[₀₁₂₃₄₅₆₇₈₉]+")
@@ -434,7 +435,9 @@ _WITHOUT_LATEX = (Rewrite(_has("~"), re.compile("~"), " ", ("1~2", "1 2")),)
 _AT_LAST = (
     Rewrite(_has("**"), EMPHASIS, r"\1", ("**x = 5** m", "x = 5 m")),
     Rewrite(_has("$", "\\"), re.compile(r"(?<!\\)\$|\\[()]"), " ", ("x = $5$", "x = 5")),
-    Rewrite(_has("10"), re.compile(r"(?<=\d) +(?=10 ?\^)"), r" \\times ", ("2.24 10^7", r"2.24 \times 10^7")),
+    Rewrite(
+        _has("10"), re.compile(r"(?<=\d)(?: ?[xX] ?| +)(?=10 ?\^)"), r" \\times ", ("2.24 x 10^7", r"2.24 \times 10^7")
+    ),
     _OPEN_ENDS,  # without the spaces and commands that stood in it
     *_ENDINGS,
     Rewrite(
@@ -473,13 +476,13 @@ def normalise(text: str) -> str:
     """
     text = _rewritten(text, _WORDS)
     if _PLAIN.fullmatch(text):
-        return _trimmed(text)
+        return with_units(_trimmed(text))
     text = _trimmed(_DECODED.sub(lambda match: _DECODED_TO[match[0]], text))
     if not text.isascii():
         text = ascii_signs(text)
     text = _rewritten(without_delimiters(text), _MARKUP)
     text = _rewritten(text, _LATEX if "\\" in text else _WITHOUT_LATEX)
-    return _trimmed(_rewritten(text, _AT_LAST).rstrip("^\\ "))  # A power whose exponent is missing.
+    return with_units(_trimmed(_rewritten(text, _AT_LAST).rstrip("^\\ ")))  # A power whose exponent is missing.
 
 
 def _rewritten(text: str, rewrites: tuple[Rewrite, ...]) -> str:

@@ -59,7 +59,7 @@ def same_quantity(comparison: Comparison, reference: Node, answer: Node) -> bool
         mine, other_side = _with_letters(reference), _with_letters(answer)
         if mine is None and other_side is not None and not symbols(reference):
             return measure(other_side.unit) in _CERTAIN and comparison.same_value(reference, other_side.value)
-        if mine is None or other_side is None or not _is_long(mine, other_side):
+        if mine is None or other_side is None:
             return False
         reference, answer = mine, other_side
     if isinstance(reference, Quantity) != isinstance(answer, Quantity):
@@ -136,12 +136,6 @@ def _units_of(factors: tuple[Node, ...]) -> str | None:
 
 def _letter(name: str) -> str:
     return {"\\mu": "µ", "\\Omega": "Ω"}.get(name, name)
-
-
-def _is_long(*sides: Quantity) -> bool:
-    """Whether one of them has a unit of more than one letter, such as m/s or kilopascal, so it is no variable."""
-    of_one_letter = {one_unit(letter) for letter in "AmgsNJWVCFTKHhdLl"}
-    return any(len(name) > 1 and name not in of_one_letter for name in (side.unit.partition("^")[0] for side in sides))
 
 
 def _radians(node: Node) -> Node:

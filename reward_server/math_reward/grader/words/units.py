@@ -83,6 +83,8 @@ _TABLE = {
     "coulomb": Unit("coulomb coulombs", "A s", "C"),
     "kelvin": Unit("kelvin kelvins", OWN, "K"),
     "mole": Unit("mole moles mol", OWN, "mol"),
+    "molar": Unit("molar", "1000 mole meter^-3"),
+    "millimolar": Unit("millimolar", "1 mole meter^-3"),
     "calorie": Unit("calorie calories", "4.184 joule"),
     "unit": Unit("unit units", OWN),
     "farad": Unit("", "kg^-1 m^-2 s^4 A^2", "F"),
@@ -157,7 +159,7 @@ for _prefix, (_letter, _power) in _PREFIXES.items():
 _SYMBOLS |= {
     "min": "minute", "h": "hour", "d": "day", "ft": "foot", "l": "liter", "ml": "milliliter", "Ohm": "ohm",
     "Wh": "watthour", "kWh": "kilowatthour", "MWh": "megawatthour", "cal": "calorie", "atm": "atmosphere",
-    "ha": "hectare", "Nm": "newton meter",
+    "ha": "hectare", "Nm": "newton meter", "M": "molar", "mM": "millimolar",
 }  # fmt: skip
 
 POWERS = {"square": "^2", "sq": "^2", "sq.": "^2", "cubic": "^3", "cu": "^3", "cu.": "^3"}
