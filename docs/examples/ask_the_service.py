@@ -5,4 +5,4 @@ with Client("http://localhost:8000") as client:
     print(result.verdict, result.reward)
 
     rows = ({"completion": rf"\boxed{{{i}}}", "reference": "7"} for i in range(1000))
-    print(sum(result.correct for result in client.grade_many(rows, progress=True)))
+    print(sum(result.correct for result in client.grade_many(rows)))

@@ -58,8 +58,8 @@ def picture(rows: list[dict]) -> str:
         "<style>text{font:15px monospace;fill:#222} .name,.what{font-family:sans-serif} .what{font-size:14px}</style>"
         f'<rect width="100%" height="100%" fill="#fff"/>'
         f'<text x="8" y="24" class="name" font-weight="bold">{html.escape(_question(rows[0]))}</text>'
-        '<text x="8" y="48" class="what">Grey: entropy. Blue: this token is made more likely, orange: less. Darker is '
-        "more.</text>"
+        '<text x="8" y="48" class="what">Grey: entropy. Blue: this token is made more likely, orange: less. Stronger '
+        "is more.</text>"
         '<text x="8" y="67" class="what">Three of eight responses; the others count in GTPO\'s shares too.</text>'
     )
     return head + "".join(lines) + "</svg>\n"
