@@ -10,14 +10,6 @@ from openrlhf_gtpo.cli import COMMANDS, main
 
 from ..refusals import assert_refusal
 
-REFUSED: list[tuple[str, ...]] = [
-    ("trian", "openrlhf-gtpo: error: ", "trian", "train?"),
-    ("Train --help", "openrlhf-gtpo: error: ", "Train", "train?"),
-    ("xyz", "openrlhf-gtpo: error: ", "xyz", "--help"),
-    ("eval --model m --data d.jsonl --out o --temprature=1", "openrlhf-gtpo eval: ", "--temprature"),
-    ("data prepar x", "openrlhf-gtpo data: ", "prepar"),
-]
-
 
 def ended(words: str, capsys: pytest.CaptureFixture[str]) -> tuple[object, str, str]:
     with pytest.raises(SystemExit) as left:
@@ -25,15 +17,24 @@ def ended(words: str, capsys: pytest.CaptureFixture[str]) -> tuple[object, str, 
     return left.value.code, *capsys.readouterr()
 
 
-@pytest.mark.parametrize(("words", "named"), [(words, named) for words, *named in REFUSED])
-def test_what_does_not_exist_is_named_after_the_usage(
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ("trian", ["openrlhf-gtpo: error: ", "trian", "train?"]),
+        ("xyz", ["openrlhf-gtpo: error: ", "xyz", "--help"]),
+        ("eval --model m --data d.jsonl --out o --temprature=1", ["openrlhf-gtpo eval: ", "--temprature"]),
+        ("data prepar x", ["openrlhf-gtpo data: ", "prepar"]),
+        ("", ["COMMAND"]),
+        ("report", ["RUN"]),
+    ],
+)
+def test_what_does_not_exist_or_is_missing_is_named_after_the_usage(
     words: str, named: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     status, _, said = ended(words, capsys)
     assert status == 2
     assert said.startswith("usage: ")
-    missing = [name for name in named if name not in said.splitlines()[-1]]
-    assert not missing, said
+    assert [name for name in named if name not in said.splitlines()[-1]] == []
 
 
 def test_a_flag_of_the_doctor_is_checked_as_trainings_are(capsys: pytest.CaptureFixture[str]) -> None:
@@ -41,22 +42,12 @@ def test_a_flag_of_the_doctor_is_checked_as_trainings_are(capsys: pytest.Capture
     assert_refusal(capsys.readouterr().err, "openrlhf-gtpo doctor: error: ", "--rollout.batchsize", "batch_size?")
 
 
-@pytest.mark.parametrize(("words", "missing"), [("", "COMMAND"), ("report", "RUN")])
-def test_what_is_missing_is_named(words: str, missing: str, capsys: pytest.CaptureFixture[str]) -> None:
-    status, _, said = ended(words, capsys)
-    assert (status, said.rstrip().endswith(f": {missing}")) == (2, True)
-
-
-def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
-    assert ended("--version", capsys) == (0, f"openrlhf-gtpo {version('openrlhf-gtpo')}\n", "")
-
-
-def test_help_lists_every_command_and_imports_none() -> None:
+def test_help_of_the_package_lists_every_command_and_imports_none() -> None:
     modules = sorted(module for module, _ in COMMANDS.values())
     program = (
-        "import sys\n"
-        "from openrlhf_gtpo.cli import main\n"
-        "try:\n    main(['--help'])\n"
+        "import runpy, sys\n"
+        "sys.argv[1:] = ['--help']\n"
+        "try:\n    runpy.run_module('openrlhf_gtpo', run_name='__main__')\n"
         f"except SystemExit as end:\n    print('ended', end.code, [m for m in {modules} if m in sys.modules])\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
@@ -65,16 +56,9 @@ def test_help_lists_every_command_and_imports_none() -> None:
         assert f"\n    {command} " in done.stdout
 
 
-@pytest.mark.parametrize("command", [["eval"], ["data", "prepare"], ["report"], ["doctor"], ["train"]])
-def test_each_command_has_a_help_of_its_own(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    status, said, _ = ended(f"{' '.join(command)} --help", capsys)
+@pytest.mark.parametrize("command", ["eval", "data prepare", "report", "doctor", "train"])
+def test_each_command_has_a_help_of_its_own(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    status, said, _ = ended(f"{command} --help", capsys)
     assert status == 0
-    assert said.startswith(f"usage: openrlhf-gtpo {command[0]} ")
-
-
-def test_the_package_itself_is_the_command() -> None:
-    said = subprocess.run(
-        [sys.executable, "-m", "openrlhf_gtpo", "trian"], capture_output=True, text=True, timeout=120
-    )
-    assert said.returncode == 2
-    assert said.stderr.endswith("There is no command trian: did you mean train?\n")
+    assert said.startswith(f"usage: openrlhf-gtpo {command.split()[0]} ")
+    assert ended("--version", capsys) == (0, f"openrlhf-gtpo {version('openrlhf-gtpo')}\n", "")

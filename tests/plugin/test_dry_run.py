@@ -13,17 +13,16 @@ from ..refusals import assert_refusal
 Parse = Callable[..., dict[str, Any]]
 
 
-@pytest.mark.parametrize(("name", "billions"), [("0.5B", 0.494), ("1.5B", 1.544), ("7B", 7.616), ("32B", 32.764)])
-def test_the_models_of_the_scripts_have_the_parameters_of_their_cards(name: str, billions: float) -> None:
-    size = model_size.size_of(f"Qwen/Qwen2.5-{name}")
-    assert size is not None
-    assert size.parameters / 1e9 == pytest.approx(billions, abs=0.001)
-    assert model_size.size_of(f"nobody/Qwen2.5-{name}-Instruct") == size
+def test_the_models_of_the_scripts_have_the_parameters_of_their_cards() -> None:
+    for name, billions in (("0.5B", 0.494), ("1.5B", 1.544), ("7B", 7.616), ("32B", 32.764)):
+        size = model_size.size_of(f"Qwen/Qwen2.5-{name}")
+        assert size is not None
+        assert size.parameters / 1e9 == pytest.approx(billions, abs=0.001)
+        assert model_size.size_of(f"nobody/Qwen2.5-{name}-Instruct") == size
     assert model_size.size_of("nobody/other") is None
 
 
-@pytest.mark.parametrize("name", ["Qwen2.5-0.5B", "Qwen2.5-7B", "Qwen2.5-32B"])
-@pytest.mark.parametrize("ranks", [1, 8, 64])
+@pytest.mark.parametrize(("name", "ranks"), [("Qwen2.5-0.5B", 1), ("Qwen2.5-7B", 8), ("Qwen2.5-32B", 64)])
 @pytest.mark.parametrize("stage", [2, 3])
 def test_memory_of_training_is_deepspeeds_own_estimate(name: str, ranks: int, stage: int) -> None:
     from deepspeed.runtime.zero.stage3 import estimate_zero3_model_states_mem_needs as zero3
@@ -51,11 +50,6 @@ def of_seven_billion(parse: Parse, *words: str) -> dict[str, Any]:
     }
     flags["ds.param_dtype"] = "bf16"
     return flags
-
-
-def rows(parse: Parse, *words: str) -> dict[str, str]:
-    planned = dry_run.plan(of_seven_billion(parse, *words)).split("\n\n")[0]
-    return {line[:12].strip(): line[12:].strip() for line in planned.splitlines()}
 
 
 def found(parse: Parse, *words: str) -> dict[str, Finding]:
@@ -90,24 +84,21 @@ def test_memory_is_that_of_the_largest_micro_batch_and_states_that_do_not_fit_ar
 def test_memory_of_a_micro_batch_of_tokens_is_what_was_computed_by_hand(parse: Parse, monkeypatch: Any) -> None:
     monkeypatch.setenv("GPU_GB", "80")
     words = ["--train.dynamic_batch_enable", "--train.max_tokens_per_gpu=16384", "--rollout.max_tokens_per_gpu=32768"]
-    said = rows(parse, *COLOCATED, *words)["memory"]
     # 4 x 545 M + 18 x 7,616 M / 8 bytes; 6 x 32,768 x 152,064 bytes, more than 10 x 16,384 x 152,064
-    assert "18.0 weights, gradients and optimizer, 27.8 logits" in said
+    planned = dry_run.plan(of_seven_billion(parse, *COLOCATED, *words))
+    assert "18.0 weights, gradients and optimizer, 27.8 logits" in planned
 
 
-def test_checkpoints_that_the_disk_has_no_room_for_are_refused(parse: Parse, tmp_path: Any) -> None:
-    words = ["--ckpt.save_steps=10", f"--ckpt.path={tmp_path}", "--ckpt.max_num=1000000"]
-    assert "1000000 checkpoint(s) of 106.6, 152 s each" in rows(parse, *words)["disk"]
-    disk = found(parse, *words)["checkpoints"]
-    assert disk.state == "fault"
-    assert_refusal(disk.sentence, "1,000,000", "106.6 GB", str(tmp_path), "--ckpt.max_num")
-    assert "checkpoints" not in found(parse, *words, "--ckpt.save_steps=-1")
-
-
-def test_checkpoints_that_are_there_make_room_for_new_ones(parse: Parse, tmp_path: Any, monkeypatch: Any) -> None:
+def test_checkpoints_are_refused_where_the_disk_has_no_room_for_them_and_those_that_are_there_make_room(
+    parse: Parse, tmp_path: Any, monkeypatch: Any
+) -> None:
     monkeypatch.setattr(room, "free_bytes", lambda folder: 50e9)
     words = ["--ckpt.save_steps=10", f"--ckpt.path={tmp_path}", "--ckpt.max_num=1"]
-    assert found(parse, *words)["checkpoints"].state == "fault"
+    assert "1 checkpoint(s) of 106.6, 152 s each" in dry_run.plan(of_seven_billion(parse, *words))
+    disk = found(parse, *words)["checkpoints"]
+    assert disk.state == "fault"
+    assert_refusal(disk.sentence, "106.6 GB", str(tmp_path), "--ckpt.max_num")
+    assert "checkpoints" not in found(parse, *words, "--ckpt.save_steps=-1")
     (tmp_path / "_actor" / "global_step10").mkdir(parents=True)
     with (tmp_path / "_actor" / "global_step10" / "weights.pt").open("wb") as file:
         file.truncate(57 * 10**9)  # sparse

@@ -73,9 +73,8 @@ def test_a_command_line_is_refused_before_torch_is_imported() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
     assert done.stdout == "2 []\n", done.stderr
-    assert done.stderr == (
-        "openrlhf-gtpo train: error: There is no flag --rollout.n_sample_per_prompt: did you mean "
-        "--rollout.n_samples_per_prompt or --eval.n_samples_per_prompt?\n"
+    assert_refusal(
+        done.stderr, "openrlhf-gtpo train: error: ", "--rollout.n_sample_per_prompt", "n_samples_per_prompt"
     )
 
 
@@ -88,7 +87,7 @@ def shown(flag: str) -> str:
 
 def test_help_shows_our_flags_with_their_defaults_and_openrlhfs_behind_help_all() -> None:
     ours, everything = shown("--help"), shown("--help-all")
-    for flag in ("--shaping.alpha2", "--guide.model", "--preset", "--config", "--help-all"):
+    for flag in ("--shaping.alpha2", "--guide.model", "--help-all"):
         assert flag in ours
         assert flag in everything
     assert "(default: 0.1)" in ours.partition("--shaping.alpha2")[2].partition("--")[0]
@@ -99,7 +98,6 @@ def test_help_shows_our_flags_with_their_defaults_and_openrlhfs_behind_help_all(
 
 REFUSED: list[tuple[str, ...]] = [
     ("--n_samples_per_prompt 1", "--n_samples_per_prompt", "--rollout.n_samples_per_prompt"),
-    ("--train_batch_size 1", "--train_batch_size", "--train.batch_size"),
     ("--train-batch-size 1", "--train-batch-size", "--train.batch_size"),
     ("--dry_run", "--dry_run", "--dry-run"),
     ("--frobnicate 9 9", "--frobnicate", "--help"),
@@ -114,16 +112,12 @@ REFUSED: list[tuple[str, ...]] = [
     ("--preset dapo --no-shaping.grop", "--no-shaping.grop", "--preset"),
     ("--shaping.alpha2 -0.1", "--shaping.alpha2", "-0.1", "at least 0"),
     ("--shaping.alpha1 inf", "--shaping.alpha1", "inf"),
-    ("--shaping.alpha1 nan", "--shaping.alpha1", "nan"),
     ("--reward.deadline 0", "--reward.deadline", "above 0"),
     ("--shaping.top_entropy_share 0", "--shaping.top_entropy_share", "above 0"),
     ("--shaping.top_entropy_share 1.5", "--shaping.top_entropy_share", "at most 1"),
-    ("--shaping.save_rollouts -1", "--shaping.save_rollouts", "at least 0"),
     ("--train.max_steps 0", "--train.max_steps", "at least 1"),
-    *((f"{flag} sideways", flag, "sideways") for flag in ("--shaping.over", "--shaping.scope", "--reward.on_failure")),
-    ("--device sideways", "--device", "'sideways'"),
+    ("--shaping.over sideways", "--shaping.over", "'sideways'"),
     ("--algo.advantage.estimator GTPO", "--algo.advantage.estimator", "'GTPO'", "did you mean gtpo"),
-    ("--algo.advantage.estimator gpto", "--algo.advantage.estimator", "'gpto'", "did you mean gtpo"),
     ("--algo.advantage.estimator nothing", "'nothing'", "gae, reinforce, ", "FILE.py:NAME"),
 ]
 
@@ -145,10 +139,6 @@ def test_a_count_is_at_least_one(name: str) -> None:
     assert vars(parse([f"--{name}=1"]))[name] == 1
 
 
-def test_grpo_is_openrlhfs_group_norm() -> None:
-    assert vars(parse(["--algo.advantage.estimator=grpo"]))["algo.advantage.estimator"] == "group_norm"
-
-
 def test_the_presets_are_the_algorithms_of_the_papers_table() -> None:
     assert flags.presets() == ["dapo", "dapo_forking", "grpo", "grpo_s", "gtpo"]
     of = {name: vars(parse(["--preset", name])) for name in flags.presets()}
@@ -164,18 +154,10 @@ def test_the_presets_are_the_algorithms_of_the_papers_table() -> None:
     assert different("gtpo", "grpo_s") == {"algo.advantage.estimator"}
     assert of["gtpo"]["shaping.grop"] is True
     assert (of["gtpo"]["shaping.alpha1"], of["gtpo"]["shaping.alpha2"]) == (1.0, 0.1)
-    assert of["grpo"]["algo.advantage.estimator"] == "group_norm"
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["--preset", "dapo", "--actor.eps_clip_low_high", "0.1", "0.3"],
-        ["--actor.eps_clip_low_high", "0.1", "0.3", "--preset", "dapo"],
-    ],
-)
-def test_what_the_command_line_says_itself_wins_wherever_it_stands(words: list[str]) -> None:
-    assert vars(parse(words))["actor.eps_clip_low_high"] == [0.1, 0.3]
+    assert of["grpo"]["algo.advantage.estimator"] == "group_norm", "OpenRLHF's name for it"
+    own = ["--actor.eps_clip_low_high", "0.1", "0.3"]
+    for words in (["--preset", "dapo", *own], [*own, "--preset", "dapo"]):
+        assert vars(parse(words))["actor.eps_clip_low_high"] == [0.1, 0.3], "a flag of one's own wins"
 
 
 NESTED = """
@@ -199,24 +181,13 @@ def test_a_file_gives_flags_nested_or_flat_and_the_command_line_overrides_it(tmp
 
 
 def test_the_settings_of_a_runs_record_give_the_same_run(tmp_path: Path) -> None:
-    words = [
-        "--preset=gtpo",
-        "--no-shaping.grop",
-        "--device=gpu",
-        "--shaping.entropy_clip",
-        "0",
-        "2",
-        "--data.label_key=a b",
-    ]
-    before = vars(parse(words))
+    words = ["--preset=gtpo", "--no-shaping.grop", "--device=gpu", "--shaping.entropy_clip", "0", "2"]
+    before = vars(parse([*words, "--data.label_key=a b"]))
     file = tmp_path / "run.json"
     file.write_text(json.dumps({"settings": {n: v for n, v in before.items() if n not in ("dry_run", "config")}}))
     after = vars(parse(["--config", str(file)]))
-    as_json = {name: list(value) if isinstance(value, tuple) else value for name, value in before.items()}
-    assert {name for name, value in as_json.items() if value != json.loads(json.dumps(after[name]))} == {
-        "config",
-        "preset",
-    }
+    one, other = (json.loads(json.dumps(flags)) for flags in (before, after))
+    assert {name for name in one if one[name] != other[name]} == {"config", "preset"}
 
 
 @pytest.mark.parametrize(
@@ -241,9 +212,6 @@ PLAIN = ["--device=gpu", "--algo.advantage.estimator=reinforce", "--vllm.num_eng
     [
         (["--train.partial_rollout_enable"], "--train.async_enable"),
         (["--rollout.micro_batch_size", "2048"], "sample batches"),
-        (["--algo.advantage.is_correction_threshold", "1", "2", "3"], "LOW HIGH"),
-        (["--algo.dynamic_filtering_enable"], "n_samples_per_prompt"),
-        (["--algo.advantage.estimator", "rloo"], "rloo"),
         (["--eval.dataset", "x", "--reward.model_name_or_path", "judge"], "--eval_dataset"),
     ],
 )

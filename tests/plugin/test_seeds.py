@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from openrlhf_gtpo.seeds import derived, seed_process
 
-purposes = st.lists(st.one_of(st.text(max_size=5), st.integers(0, 10**6)), max_size=4)
+purposes = st.lists(st.text(max_size=5) | st.integers(0, 10**6), max_size=4)
 
 
 def test_a_seed_is_what_it_was_in_every_version() -> None:

@@ -2,7 +2,6 @@
 
 import importlib.util
 import math
-import warnings
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,31 +26,24 @@ class Rollouts(NamedTuple):
     correct: torch.Tensor  # (N,)
     group: torch.Tensor  # (N,)
 
-    def take(self, order) -> "Rollouts":
-        return Rollouts(*(tensor[order] for tensor in self))
-
     def positions(self) -> torch.Tensor:
         """(N, T) how many of the response's tokens stand before this column."""
         return self.mask.long().cumsum(1) - 1
 
-    def lengths(self) -> torch.Tensor:
-        return self.mask.sum(1)
 
-
-def rollouts(rows, correct, group=None, begin=0, columns=None) -> Rollouts:
+def rollouts(rows, correct, group=None, begin=0) -> Rollouts:
     """Responses with the given entropies, the first token of each in column `begin`; NaN off the mask."""
-    columns = columns or begin + max(map(len, rows))
-    entropy = torch.full((len(rows), columns), math.nan, dtype=torch.float64)
+    entropy = torch.full((len(rows), begin + max(map(len, rows))), math.nan, dtype=torch.float64)
     for i, row in enumerate(rows):
         entropy[i, begin : begin + len(row)] = torch.tensor(row, dtype=torch.float64)
     group = torch.tensor(group if group is not None else [0] * len(rows))
     return Rollouts(entropy, ~entropy.isnan(), torch.tensor(correct, dtype=torch.bool), group)
 
 
-def worked_example(**layout) -> Rollouts:
+def worked_example() -> Rollouts:
     """Four responses to one prompt, two correct (4 and 2 tokens) and two wrong (3 and 5 tokens)."""
     rows = [[0.90, 0.10, 0.25, 1.60], [0.30, 0.50], [0.05, 0.80, 0.24], [0.40, 0.20, 0.60, 1.20, 0.02]]
-    return rollouts(rows, [True, True, False, False], **layout)
+    return rollouts(rows, [True, True, False, False], begin=1)
 
 
 @st.composite
@@ -73,12 +65,6 @@ def batches(draw, smallest=0, layouts=("right padded", "after a prompt", "gaps")
     correct = torch.tensor(draw(st.lists(st.booleans(), min_size=n, max_size=n)))
     group = torch.tensor(draw(st.lists(st.sampled_from([-3, 5, 10**12]), min_size=n, max_size=n)))
     return Rollouts(entropy, mask, correct, group)
-
-
-def assert_same(actual, expected, tolerance=1e-9):
-    torch.testing.assert_close(actual.rewards, expected.rewards, atol=tolerance, rtol=tolerance)
-    torch.testing.assert_close(actual.advantages, expected.advantages, atol=tolerance, rtol=tolerance)
-    assert torch.equal(actual.informative, expected.informative)
 
 
 def on(batch: Rollouts, values: torch.Tensor) -> list[list[float]]:
@@ -141,89 +127,52 @@ def test_neutral_tokens_have_a_share_of_1_and_the_others_share_as_if_they_were_n
     assert_rows(batch, shaped.rewards, [[1.15, 1.1], [1.05, 1.1], [1.1, 1.1], [-1.16, -1.1], [-1.04, -1.1], [-1.1]])
 
 
-def test_only_neutral_tokens_is_grpo_with_alpha1_and_alpha2_together():
-    batch = worked_example()
-    assert_same(gtpo(*batch, neutral=batch.mask), gtpo(*batch, alpha1=1.1, alpha2=0.0))
-
-
 # What must hold, whatever the rollouts
 
 
+@BOTH
 @moderate
-@given(batches(), st.floats(0, 2), st.floats(0, 2))
-def test_gtpo_hands_out_the_same_total_at_every_position_whatever_the_entropies(batch, alpha1, alpha2):
-    rewards = gtpo(*batch, alpha1=alpha1, alpha2=alpha2).rewards
-    positions = batch.positions()
+@given(batch=batches(), alpha1=st.floats(0, 2), alpha2=st.floats(0, 2))
+def test_whatever_the_entropies_each_position_hands_out_the_same_total_within_bounds(algorithm, batch, alpha1, alpha2):
+    shaped = algorithm(*batch, alpha1=alpha1, alpha2=alpha2)
+    positions = batch.mask.long().cumsum(1) - 1
     for group in batch.group.unique():
         for wanted, sign in ((True, 1), (False, -1)):
             rows = (batch.group == group) & (batch.correct == wanted)
-            for t in range(batch.mask.shape[1]):
-                alive = batch.mask & rows[:, None] & (positions == t)
-                expected = sign * (alpha1 + alpha2) * int(alive.sum())
-                assert float(rewards[alive].sum()) == pytest.approx(expected, abs=1e-9)
-
-
-@moderate
-@given(batches(), st.floats(0, 2), st.floats(0, 2))
-def test_grpo_s_hands_out_the_same_total_to_every_class_whatever_the_entropies(batch, beta1, beta2):
-    rewards = grpo_s(*batch, alpha1=beta1, alpha2=beta2).rewards
-    per_response = rewards.sum(1) / batch.lengths().clamp(min=1)
-    for group in batch.group.unique():
-        for wanted, sign in ((True, 1), (False, -1)):
-            rows = (batch.group == group) & (batch.correct == wanted) & (batch.lengths() > 0)
-            expected = sign * (beta1 + beta2) * int(rows.sum())
-            assert float(per_response[rows].sum()) == pytest.approx(expected, abs=1e-9)
-
-
-@moderate
-@given(batches())
-def test_gtpo_rewards_stay_within_their_bounds(batch):
-    rewards, positions = gtpo(*batch, alpha1=0.9, alpha2=0.2).rewards, batch.positions()
-    for i, column in batch.mask.nonzero().tolist():
-        peers = (batch.group == batch.group[i]) & (batch.correct == batch.correct[i])
-        alive = int((batch.mask & peers[:, None] & (positions == positions[i, column])).sum())
-        reward = float(rewards[i, column]) * (1 if batch.correct[i] else -1)
-        assert 0.9 - 1e-12 <= reward <= 0.9 + 0.2 * alive + 1e-12
-        if alive == 1:
-            assert reward == pytest.approx(1.1, abs=1e-12)
-
-
-@BOTH
-def test_a_response_that_is_alone_at_a_position_gets_alpha1_plus_alpha2_exactly(algorithm):
-    batch = rollouts([[0.0, 7.3], [1e-9, 2.0, 0.4]], [True, False])
-    assert_rows(batch, algorithm(*batch, alpha1=1.0, alpha2=0.5).rewards, [[1.5] * 2, [-1.5] * 3], tolerance=0)
+            for position in positions.unique() if algorithm is gtpo else [0]:  # a response is one unit of GRPO-S
+                alive = batch.mask & rows[:, None] & (positions == position)
+                rewards, n = sign * shaped.rewards[alive], int(alive.sum())
+                if n:
+                    assert float(rewards.sum()) == pytest.approx((alpha1 + alpha2) * n, abs=1e-9)
+                    assert alpha1 - 1e-12 <= rewards.min() <= rewards.max() <= alpha1 + alpha2 * n + 1e-12
+                    assert sign * float(shaped.advantages[alive].mean()) >= -1e-9, "of the class's sign, or 0"
 
 
 @BOTH
 @moderate
-@given(batch=batches(smallest=10), factor=st.floats(0.01, 100))
-def test_scaling_all_entropies_changes_nothing(algorithm, batch, factor):
+@given(
+    batch=batches(smallest=10),
+    factor=st.floats(0.01, 100),
+    left=st.integers(0, 3),
+    right=st.integers(0, 3),
+    data=st.data(),
+)
+def test_a_common_factor_padding_and_the_order_of_responses_change_nothing(
+    algorithm, batch, factor, left, right, data
+):
     # from 1e-4 nats up: below 1e-6 the clamp of the wrong ones would, rightly, change something
-    assert_same(algorithm(*batch._replace(entropy=batch.entropy * factor)), algorithm(*batch))
-
-
-@BOTH
-@moderate
-@given(batch=batches(), left=st.integers(0, 3), right=st.integers(0, 3))
-def test_padding_changes_nothing(algorithm, batch, left, right):
-    pad = torch.nn.functional.pad
-    entropy, mask = pad(batch.entropy, (left, right), value=math.nan), pad(batch.mask, (left, right))
-    plain, padded = algorithm(*batch), algorithm(entropy, mask, batch.correct, batch.group)
-    inside = slice(left, left + batch.mask.shape[1])
-    torch.testing.assert_close(padded.rewards[:, inside], plain.rewards)
-    torch.testing.assert_close(padded.advantages[:, inside], plain.advantages)
-    assert (padded.rewards[~mask] == 0).all()
-    assert (padded.advantages[~mask] == 0).all()
-
-
-@BOTH
-@moderate
-@given(batch=batches(), data=st.data())
-def test_the_order_of_responses_changes_nothing(algorithm, batch, data):
     order = torch.tensor(data.draw(st.permutations(range(len(batch.group)))))
-    plain = algorithm(*batch)
-    expected = type(plain)(plain.rewards[order], plain.advantages[order], plain.informative[order])
-    assert_same(algorithm(*batch.take(order)), expected)
+
+    def padded(values, off):
+        return torch.nn.functional.pad(values, (left, right), value=off)[order]
+
+    mask = padded(batch.mask, False)
+    entropy = padded(batch.entropy, math.nan).mul(factor).where(mask, data.draw(st.sampled_from([math.nan, -5.0])))
+    changed, plain = algorithm(entropy, mask, batch.correct[order], batch.group[order]), algorithm(*batch)
+    close = {"atol": 1e-9, "rtol": 1e-9}
+    torch.testing.assert_close(changed.rewards, padded(plain.rewards, 0.0), **close)
+    torch.testing.assert_close(changed.advantages, padded(plain.advantages, 0.0), **close)
+    assert torch.equal(changed.informative, plain.informative[order])
 
 
 @moderate
@@ -248,23 +197,6 @@ def test_grpo_s_without_the_entropy_term_is_exactly_grpo(is_correct, seed):
     grpo = (outcome - outcome.mean()) / outcome.std(correction=0)
     expected = [[a] * len(row) for a, row in zip(grpo.tolist(), rows, strict=True)]
     assert_rows(batch, grpo_s(*batch, alpha2=0.0, eps=0).advantages, expected, tolerance=1e-9)
-
-
-@BOTH
-@pytest.mark.parametrize("alpha2", [0.1, 0.2])
-def test_every_correct_token_gains_and_every_wrong_token_loses_in_ordinary_groups(algorithm, alpha2):
-    generator = torch.Generator().manual_seed(3)
-    signs = set()
-    for wins in range(4, 13):  # of 16, pass rates 0.25 to 0.75
-        lengths = torch.randint(20, 60, (16,), generator=generator)
-        mask = torch.arange(60) < lengths[:, None]
-        entropy = torch.rand(16, 60, generator=generator) ** 4 * 3
-        correct = torch.arange(16) < wins
-        shaped = algorithm(entropy, mask, correct, torch.zeros(16, dtype=torch.int64), alpha2=alpha2)
-        assert (shaped.advantages[correct][mask[correct]] >= 0).all()
-        assert (shaped.advantages[~correct][mask[~correct]] <= 0).all()
-        signs.update(shaped.advantages.sign().unique().tolist())
-    assert signs >= {-1.0, 1.0}
 
 
 # Where an advantage has another sign than its class
@@ -298,104 +230,29 @@ def test_at_the_papers_dose_it_takes_a_group_that_is_nearly_all_of_one_class(rig
     assert (advantages[6:].sign() == -sign).all()
 
 
-def share_of_the_class(batch: Rollouts, algorithm, row: int, column: int) -> float:
-    """w / mean(w) of a unit, by its definition."""
-    positions, correct = batch.positions(), bool(batch.correct[row])
-    weights = {}
-    for other in range(len(batch.group)):
-        if batch.group[other] != batch.group[row] or batch.correct[other] != correct or not batch.mask[other].any():
-            continue
-        entropies = batch.entropy[other][batch.mask[other]]
-        if algorithm is grpo_s:
-            nats = float(entropies.mean())
-        elif int(positions[row, column]) < len(entropies):
-            nats = float(entropies[int(positions[row, column])])
-        else:
-            continue
-        weights[other] = nats if correct else 1 / nats
-    return weights[row] / (sum(weights.values()) / len(weights))
-
-
-@BOTH
-@moderate
-@given(
-    batch=batches(smallest=1),
-    alpha1=st.floats(0, 2),
-    alpha2=st.floats(0, 4),
-    scope=st.sampled_from(["group", "batch"]),
-)
-def test_a_sign_is_the_wrong_one_exactly_where_the_share_is_small_and_the_class_is_large(
-    algorithm, batch, alpha1, alpha2, scope
-):
-    shaped = algorithm(*batch, alpha1=alpha1, alpha2=alpha2, scope=scope)
-    units = batch.lengths() if algorithm is gtpo else (batch.lengths() > 0).long()
-    for row, column in batch.mask.nonzero().tolist():
-        if not shaped.informative[row]:
-            continue
-        members = shaped.informative if scope == "batch" else batch.group == batch.group[row]
-        of_class = members & (batch.correct == batch.correct[row])
-        q = int(units[of_class].sum()) / int(units[members].sum())
-        margin = alpha1 + alpha2 * share_of_the_class(batch, algorithm, row, column) - (alpha1 + alpha2) * q
-        if abs(margin) > 1e-6:
-            own = 1 if batch.correct[row] else -1
-            assert float(shaped.advantages[row, column]) * own * margin > 0
-
-
-# Layout
-
-
-@BOTH
-def test_tokens_meet_by_position_in_the_response_and_not_by_column(algorithm):
-    batch = worked_example(columns=9)
-    entropy, mask = batch.entropy.clone(), batch.mask.clone()
-    expected = algorithm(*batch)
-    # response 0 begins two columns later, response 1 in the middle, response 3 has a gap after its second token
-    for row, columns in ((0, [2, 3, 4, 5]), (1, [4, 5]), (3, [0, 1, 4, 5, 8])):
-        values = batch.entropy[row][batch.mask[row]]
-        entropy[row], mask[row] = math.nan, False
-        entropy[row, columns], mask[row, columns] = values, True
-    shaped = algorithm(entropy, mask, batch.correct, batch.group)
-    assert_rows(batch._replace(mask=mask), shaped.rewards, on(batch, expected.rewards), tolerance=1e-12)
-    assert_rows(batch._replace(mask=mask), shaped.advantages, on(batch, expected.advantages), tolerance=1e-12)
-
-
-@BOTH
-@pytest.mark.parametrize("rubbish", [math.nan, math.inf, -math.inf, -5.0])
-def test_what_stands_off_the_mask_is_ignored(algorithm, rubbish):
-    batch = worked_example(begin=1, columns=8)
-    clean = batch._replace(entropy=batch.entropy.nan_to_num(0.0))
-    dirty = batch._replace(entropy=batch.entropy.nan_to_num(rubbish))
-    assert_same(algorithm(*dirty), algorithm(*clean), tolerance=0)
-
-
-@BOTH
-@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.uint8, torch.float32])
-def test_a_mask_of_zeros_and_ones_is_as_good_as_a_bool_one(algorithm, dtype):
-    batch = worked_example()
-    assert_same(algorithm(*batch._replace(mask=batch.mask.to(dtype))), algorithm(*batch), tolerance=0)
-
-
 @BOTH
 @pytest.mark.parametrize(
-    ("dtype", "result", "tolerance"),
+    ("dtype", "of_mask", "result", "tolerance"),
     [
-        (torch.float64, torch.float64, 0),
-        (torch.float32, torch.float32, 2e-6),
-        (torch.bfloat16, torch.float32, 0.02),
-        (torch.float16, torch.float32, 0.002),
+        (torch.float64, torch.int64, torch.float64, 0),
+        (torch.float32, torch.int32, torch.float32, 2e-6),
+        (torch.bfloat16, torch.uint8, torch.float32, 0.02),
+        (torch.float16, torch.float32, torch.float32, 0.002),
     ],
 )
-def test_results_have_the_dtype_of_the_entropies_and_float32_for_half_precision(algorithm, dtype, result, tolerance):
+def test_results_have_the_dtype_of_the_entropies_and_float32_for_half_precision(
+    algorithm, dtype, of_mask, result, tolerance
+):
     batch = worked_example()
-    shaped, exact = algorithm(*batch._replace(entropy=batch.entropy.to(dtype))), algorithm(*batch)
+    exact = algorithm(*batch)
+    shaped = algorithm(batch.entropy.to(dtype), batch.mask.to(of_mask), batch.correct, batch.group)
     assert shaped.rewards.dtype == shaped.advantages.dtype == result
     torch.testing.assert_close(shaped.advantages.double(), exact.advantages, atol=tolerance, rtol=0)
 
 
 @BOTH
-@pytest.mark.parametrize("begin", [0, 1])
-def test_arguments_are_left_as_they_were_and_no_gradient_flows(algorithm, begin):
-    batch = worked_example(begin=begin)
+def test_arguments_are_left_as_they_were_and_no_gradient_flows(algorithm):
+    batch = worked_example()
     batch.entropy.requires_grad_()
     before = [tensor.detach().clone() for tensor in batch]
     shaped = algorithm(*batch, entropy_clip=(0.2, 0.5), penalty=torch.tensor([0.0, -0.5, 0.0, 0.0]))
@@ -409,67 +266,13 @@ def test_arguments_are_left_as_they_were_and_no_gradient_flows(algorithm, begin)
 
 
 @BOTH
-def test_correct_tokens_without_any_entropy_share_equally(algorithm):
-    batch = rollouts([[0.0, 0.0], [0.0, 0.0], [0.3, 0.3]], [True, True, False])
-    assert_rows(batch, algorithm(*batch).rewards, [[1.1, 1.1], [1.1, 1.1], [-1.1, -1.1]], tolerance=1e-12)
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_a_correct_token_without_entropy_gets_alpha1_beside_one_that_has_some(dtype):
-    batch = rollouts([[0.0], [1e-12], [0.3]], [True, True, False])
+def test_hardly_any_entropy_is_a_share_of_correct_tokens_and_a_millionth_of_a_nat_of_wrong_ones(algorithm, dtype):
+    batch = rollouts([[0.0], [1e-12], [0.0], [1e-9], [3e-6]], [True, True, False, False, False])
     batch = batch._replace(entropy=batch.entropy.to(dtype))
-    assert_rows(batch, gtpo(*batch).rewards, [[1.0], [1.2], [-1.1]])
-
-
-@BOTH
-def test_wrong_entropies_below_a_millionth_of_a_nat_count_as_a_millionth(algorithm):
-    tiny = rollouts([[0.5], [0.0], [1e-9], [3e-6]], [True, False, False, False])
-    clamped = rollouts([[0.5], [1e-6], [1e-6], [3e-6]], [True, False, False, False])
-    assert_same(algorithm(*tiny), algorithm(*clamped), tolerance=0)
-    # shares 3 * (1, 1, 1/3) / (7/3)
-    expected = [[1.1], [-1 - 0.9 / 7], [-1 - 0.9 / 7], [-1 - 0.3 / 7]]
-    assert_rows(tiny, algorithm(*tiny).rewards, expected, tolerance=1e-9)
-
-
-@BOTH
-@pytest.mark.parametrize("scope", ["group", "batch"])
-def test_groups_without_contrast_have_no_advantage_and_leave_the_others_alone(algorithm, scope):
-    batch = worked_example(columns=6)
-    easy = rollouts([[0.5, 0.1, 0.9], [2.0]], [True, True], group=[1, 1], columns=6)
-    hard = rollouts([[0.3] * 6, [0.0, 0.2]], [False, False], group=[2, 2], columns=6)
-    everything = Rollouts(*(torch.cat(three) for three in zip(batch, easy, hard, strict=True)))
-    shaped, alone = algorithm(*everything, scope=scope), algorithm(*batch, scope=scope)
-    assert shaped.informative.tolist() == [True] * 4 + [False] * 4
-    torch.testing.assert_close(shaped.advantages[:4], alone.advantages)
-    assert (shaped.advantages[4:] == 0).all()
-    assert (shaped.rewards[everything.mask] != 0).all()
-
-
-@BOTH
-def test_an_empty_response_contributes_nothing(algorithm):
-    batch = worked_example()
-    empty = rollouts([[], []], [True, False], columns=5)
-    both = Rollouts(*(torch.cat(pair) for pair in zip(batch, empty, strict=True)))
-    shaped, alone = algorithm(*both), algorithm(*batch)
-    torch.testing.assert_close(shaped.advantages[:4], alone.advantages)
-    torch.testing.assert_close(shaped.rewards[:4], alone.rewards)
-    assert (shaped.rewards[4:] == 0).all()
-    assert (shaped.advantages[4:] == 0).all()
-
-
-@BOTH
-def test_an_empty_response_gives_its_group_no_contrast(algorithm):
-    batch = rollouts([[0.5, 0.2], [0.1, 0.3], []], [True, True, False])
-    shaped = algorithm(*batch)
-    assert shaped.informative.tolist() == [False] * 3
-    assert (shaped.advantages == 0).all()
-
-
-@BOTH
-@pytest.mark.parametrize("eps", [0.0, 1e-8])
-def test_rewards_that_do_not_vary_give_no_advantage(algorithm, eps):
-    # nothing is handed out at all
-    assert (algorithm(*worked_example(), alpha1=0, alpha2=0, eps=eps).advantages == 0).all()
+    # shares 2 * (0, 1), and 3 * (1, 1, 1/3) / (7/3)
+    expected = [[1.0], [1.2], [-1 - 0.9 / 7], [-1 - 0.9 / 7], [-1 - 0.3 / 7]]
+    assert_rows(batch, algorithm(*batch).rewards, expected)
 
 
 @BOTH
@@ -482,6 +285,8 @@ def test_rounding_errors_are_not_blown_up_to_advantages(algorithm, eps):
     group = torch.zeros(14, dtype=torch.int64)
     shaped = algorithm(entropy, mask, torch.arange(14) < 7, group, over="class", eps=eps)
     assert (shaped.advantages == 0).all()
+    nothing = algorithm(*worked_example(), alpha1=0, alpha2=0, eps=eps)
+    assert (nothing.advantages == 0).all(), "where nothing is handed out"
 
 
 @BOTH
@@ -495,14 +300,6 @@ def test_penalties_are_added_to_the_reward_before_it_is_normalised(algorithm):
     std = math.sqrt((0.25 + 1.21) / 3 - mean**2)
     expected = [[(0.5 - mean) / std], [(1.1 - mean) / std], [-math.sqrt(2)]]
     assert_rows(batch, shaped.advantages, expected)
-
-
-@BOTH
-def test_the_clip_moves_entropies_into_its_range_first(algorithm):
-    batch = worked_example()
-    clipped = batch._replace(entropy=batch.entropy.clamp(0.2, 0.5))
-    assert_same(algorithm(*batch, entropy_clip=(0.2, 0.5)), algorithm(*clipped), tolerance=0)
-    assert not torch.equal(algorithm(*clipped).rewards, algorithm(*batch).rewards)
 
 
 # The readings
@@ -519,25 +316,14 @@ def test_the_batch_scope_takes_mean_and_std_over_all_groups_together():
     assert_rows(batch, own.advantages, [[math.sqrt(1 / 2)]] * 2 + [[1.0], [-1.0], [-math.sqrt(2)]])
 
 
-@pytest.mark.filterwarnings("ignore:over=")
-def test_over_class_normalises_each_class_by_itself_and_forgets_the_coefficients():
+def test_over_class_normalises_each_class_by_itself_and_warns_its_caller():
     batch = worked_example()
-    one, other = (gtpo(*batch, over="class", alpha1=a1, alpha2=a2, eps=0) for a1, a2 in ((1.0, 0.1), (0.5, 2.0)))
-    torch.testing.assert_close(one.advantages, other.advantages)
+    with pytest.warns(UserWarning, match="comparison") as caught:
+        shaped = gtpo(*batch, over="class", eps=0)
+    assert [warning.filename for warning in caught] == [__file__]
     rewards = torch.tensor([1.15, 1.1 - 0.2 / 3, 1.1, 1.1, 1.05, 1.1 + 0.2 / 3], dtype=torch.float64)
     expected = (rewards - rewards.mean()) / rewards.std(correction=0)
-    torch.testing.assert_close(one.advantages[:2][batch.mask[:2]], expected)
-
-
-@BOTH
-def test_over_class_warns_once_a_call_and_nothing_else_warns(algorithm):
-    with pytest.warns(UserWarning, match="comparison") as caught:
-        algorithm(*worked_example(), over="class")
-    assert len(caught) == 1
-    assert caught[0].filename == __file__
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        algorithm(*worked_example(), scope="batch")
+    torch.testing.assert_close(shaped.advantages[:2][batch.mask[:2]], expected)
 
 
 @pytest.mark.filterwarnings("ignore:over=")
@@ -589,22 +375,14 @@ REFUSED = [
     ({"entropy": entropy_with(-0.1)}, "-0.1 in response 1, column 1"),
     ({"entropy": entropy_with(math.inf)}, "inf in response 1, column 1"),
     ({"entropy": entropy_with(math.nan)}, "nan in response 1, column 1"),
-    ({"mask": _batch.mask[:, :4]}, "shape (4, 5)", "(4, 4)"),
+    ({"mask": _batch.mask[:, :4]}, "shape (4, 6)", "(4, 4)"),
     ({"mask": _batch.mask * 2}, "0 and 1"),
-    ({"mask": _batch.mask * 0.5}, "0 and 1"),
-    ({"mask": -_batch.mask.long()}, "0 and 1"),
-    ({"mask": _batch.mask * math.nan}, "0 and 1"),
     ({"mask": _batch.mask.to("meta")}, "device", "meta"),
     ({"correct": _batch.correct[:3]}, "bool", "shape (4,)", "(3,)"),
-    ({"correct": _batch.correct.double()}, "bool", "float64"),
     ({"group": _batch.group[None]}, "integer", "shape (4,)", "(1, 4)"),
-    ({"group": _batch.group.double()}, "integer", "float64"),
     ({"group": _batch.correct}, "integer", "bool"),
     ({"penalty": _flat[:3]}, "float", "shape (4,)", "(3,)"),
-    ({"penalty": _flat.long()}, "float", "int64"),
-    ({"penalty": _flat * math.nan}, "finite"),
     ({"penalty": _flat / 0}, "finite"),
-    ({"alpha1": -1.0}, "-1.0"),
     ({"alpha2": -0.1}, "-0.1"),
     ({"alpha2": math.nan}, "nan"),
     ({"eps": math.inf}, "inf"),
@@ -612,7 +390,6 @@ REFUSED = [
     ({"scope": "class"}, "group", "batch", "class"),
     ({"entropy_clip": (0.5, 0.2)}, "(0.5, 0.2)"),
     ({"entropy_clip": (-1.0, 0.2)}, "(-1.0, 0.2)"),
-    ({"entropy_clip": (0.0, math.nan)}, "(0.0, nan)"),
     ({"entropy_clip": (math.inf, math.inf)}, "(inf, inf)"),
 ]
 

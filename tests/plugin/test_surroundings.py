@@ -29,13 +29,10 @@ def test_a_socket_fits_into_the_temporary_folder_of_a_slurm_node(
             one.bind(str(sockets / "plasma_store"))
     assert not Path(folder).exists()
     assert (os.environ["TMPDIR"], "RAY_TMPDIR" in os.environ) == (str(long), False)
-
-
-def test_a_short_one_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", "/tmp")
     monkeypatch.setattr(tempfile, "tempdir", None)
     with surroundings.prepared():
-        assert tempfile.gettempdir() == "/tmp"
+        assert tempfile.gettempdir() == "/tmp", "a short one stays"
 
 
 def test_a_terminal_that_is_not_utf_8_gets_what_it_can_print(tmp_path: Path) -> None:

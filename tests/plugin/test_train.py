@@ -43,19 +43,10 @@ def test_a_jobs_variables_win_over_those_that_openrlhf_hands_to_ray(tmp_path: Pa
     wanted = {"NCCL_DEBUG": "INFO", "TOKENIZERS_PARALLELISM": "false", "RAY_ENABLE_ZERO_COPY_TORCH_TENSORS": "0"}
     job = {"runtime_env": {"env_vars": wanted}, "metadata": {}}  # what a submitted job finds in its environment
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
-    flags = ["--device=gpu", "--algo.advantage.estimator=gtpo", "--algo.kl.init_coef=0", "--data.label_key=label"]
-    flags += ["--data.max_len=128"]
-    flags += ["--rollout.n_samples_per_prompt=4", f"--reward.remote_url={REWARDS}", "--vllm.num_engines=1"]
+    flags = f"--data.prompt_dataset={data} --ckpt.output_dir={tmp_path} --actor.model_name_or_path={tiny_model}"
+    flags += f" --device=gpu --preset=gtpo --data.label_key=label --data.max_len=128 --reward.remote_url={REWARDS}"
     done = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            PROGRAM,
-            *flags,
-            f"--data.prompt_dataset={data}",
-            f"--ckpt.output_dir={tmp_path}",
-            f"--actor.model_name_or_path={tiny_model}",
-        ],
+        [sys.executable, "-c", PROGRAM, *flags.split(), "--rollout.max_new_tokens=40", "--vllm.num_engines=1"],
         # "local": no cluster that somebody else runs here
         env={**environment, **wanted, "RAY_ADDRESS": "local", "RAY_JOB_CONFIG_JSON_ENV_VAR": json.dumps(job)},
         capture_output=True,

@@ -17,7 +17,6 @@ import multiprocessing
 import os
 import random
 import runpy
-import selectors
 import shlex
 import shutil
 import signal
@@ -75,7 +74,7 @@ class Zygote:
         self._pid = os.fork()
         if self._pid == 0:
             _end_with(driver)
-            _Forks(listener, self.python).serve()
+            _serve(listener, self.python)
         listener.close()
 
     def __enter__(self) -> "Zygote":
@@ -129,97 +128,56 @@ def _end_with(parent: int) -> None:
         os._exit(1)
 
 
-class _Forks:
-    """The zygote's side: takes requests, forks, and reports how each fork ended."""
-
-    def __init__(self, listener: socket.socket, python: str) -> None:
-        self._listener = listener
-        self._python = python
-        self._askers: dict[int, socket.socket] = {}
-        """Process id of a fork -> connection of the process that asked for it."""
-
-    def serve(self) -> NoReturn:
-        woken, wake = socket.socketpair()
-        for end in (woken, wake):
-            end.setblocking(False)
-        for number in (signal.SIGTERM, signal.SIGINT):  # the driver ends this process
-            signal.signal(number, signal.SIG_IGN)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
-        selector = selectors.DefaultSelector()
-        selector.register(self._listener, selectors.EVENT_READ)
-        selector.register(woken, selectors.EVENT_READ)
-        while True:
-            for key, _ in selector.select():
-                if key.fileobj is self._listener:
-                    asker, _ = self._listener.accept()
-                    try:
-                        self._fork(asker, [selector, woken, wake])
-                    except (OSError, ValueError):  # it closed the connection
-                        self._forsaken(asker)
-                    else:
-                        selector.register(asker, selectors.EVENT_READ)
-                elif key.fileobj is woken:
-                    with contextlib.suppress(BlockingIOError):
-                        woken.recv(4096)
-                    for asker in self._ended():
-                        selector.unregister(asker)
-                        asker.close()
-                else:  # a process sends nothing after its request, so it has ended
-                    selector.unregister(key.fileobj)
-                    self._forsaken(key.fileobj)
-
-    def _fork(self, asker: socket.socket, ours: list[Any]) -> None:
-        head, files, *_ = socket.recv_fds(asker, 4, _MANY)
-        body = b""
-        (length,) = struct.unpack("!I", head)
-        while len(body) < length:
-            part = asker.recv(length - len(body))
-            if not part:
-                raise ValueError("The request breaks off.")
-            body += part
-        request = json.loads(body)
-        zygote = os.getpid()
-        pid = os.fork()
-        if pid == 0:
-            _end_with(zygote)  # so that no fork outlives a killed driver
-            signal.set_wakeup_fd(-1)
-            for thing in [*ours, self._listener, asker, *self._askers.values()]:
-                thing.close()
-            _become(request, files, self._python)
-        self._askers[pid] = asker
-        for file in files:
-            os.close(file)
-        asker.sendall(b"%d\n" % pid)
-
-    def _ended(self) -> list[socket.socket]:
-        told = []
-        with contextlib.suppress(ChildProcessError):
-            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
-                asker = self._askers.pop(ended[0], None)
-                if asker is None:
-                    continue
-                code = os.waitstatus_to_exitcode(ended[1])
-                with contextlib.suppress(OSError):
-                    asker.sendall(b"%d\n" % (code if code >= 0 else 128 - code))
-                told.append(asker)
-        return told
-
-    def _forsaken(self, asker: Any) -> None:
-        """Kill the fork of a process that has ended."""
-        for pid in [pid for pid, waiting in self._askers.items() if waiting is asker]:
-            del self._askers[pid]
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+def _serve(listener: socket.socket, python: str) -> NoReturn:
+    """The zygote's side: forks a keeper for each process that asks."""
+    for number in (signal.SIGTERM, signal.SIGINT):  # the driver ends this process
+        signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the keepers
+    zygote = os.getpid()
+    while True:
+        asker, _ = listener.accept()
+        if os.fork() == 0:
+            try:
+                _end_with(zygote)
+                listener.close()
+                _keep(asker, python)
+            finally:
+                os._exit(1)
         asker.close()
+
+
+def _keep(asker: socket.socket, python: str) -> NoReturn:
+    """Fork once more, tell the process that asked how the fork ends, and end the fork if that process ends."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    head, files, *_ = socket.recv_fds(asker, 4, _MANY)
+    (length,) = struct.unpack("!I", head)
+    request = json.loads(asker.makefile("rb").read(length))
+    keeper = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        _end_with(keeper)  # so that no fork outlives a killed driver
+        asker.close()
+        _become(request, files, python)
+    for file in files:
+        os.close(file)
+    asker.sendall(b"%d\n" % pid)
+
+    def end_with_asker() -> None:
+        asker.recv(1)  # it sends nothing after its request, so here it has ended
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+    threading.Thread(target=end_with_asker, daemon=True).start()
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    asker.sendall(b"%d\n" % (code if code >= 0 else 128 - code))
+    os._exit(0)
 
 
 def _become(request: dict[str, Any], files: list[int], python: str) -> NoReturn:
     """Run a Python command line in this process as a new process would, and exit."""
     status = 1
     try:
-        for number in (signal.SIGTERM, signal.SIGCHLD):
-            signal.signal(number, signal.SIG_DFL)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         _take_files(files, request["numbers"])
         _take_environment(request["environment"])

@@ -14,7 +14,7 @@ def entropy_advantage(entropy, mask, reward, group, alpha, kappa):
     ]
 
 
-def edge(entropy, mask, reward, group, clip):
+def edge(entropy, mask, reward, group):
     """A_i / (P_i / mean P over the group) on the mask; responses without tokens count nowhere."""
     mean_entropy = []
     for row, keep in zip(entropy, mask, strict=True):
@@ -24,7 +24,5 @@ def edge(entropy, mask, reward, group, clip):
     for a, p, g, keep in zip(grpo(reward, group), mean_entropy, group, mask, strict=True):
         peers = [q for q, other in zip(mean_entropy, group, strict=True) if other == g and q is not None]
         divisor = 1.0 if p is None else p / (fsum(peers) / len(peers))
-        if clip is not None:
-            divisor = min(max(divisor, clip[0]), clip[1])
         found.append([a / divisor if m else 0.0 for m in keep])
     return found

@@ -1,18 +1,14 @@
-"""The controls of ``--shaping.weights`` a second time, with loops over plain numbers: what stands in the place of each
-token's entropy. Shares no code with openrlhf_gtpo.algorithms.weights. A permutation cannot be foretold, so of shuffled
-weights there are only the places that exchange their entropies."""
-
-from math import fsum
+"""The controls of docs/examples/controls.py a second time, with loops over plain numbers: what stands in the place of
+each token's entropy. A permutation cannot be foretold, so of shuffled weights there are only the places that exchange
+their entropies."""
 
 
-def naive_weights(weights, entropy, logprob, mask, per_response):
+def naive_weights(weights, entropy, logprob, mask):
     """Nested lists; 0 off the mask."""
     rows = []
     for h, p, keep in zip(entropy, logprob, mask, strict=True):
         source = [-min(x, 0.0) for x in p] if weights == "surprisal" else h
         row = [x for x, m in zip(source, keep, strict=True) if m]
-        if per_response and row:
-            row = [fsum(row) / len(row)] * len(row)
         if weights == "uniform":
             row = [1.0] * len(row)
         if weights == "inverse":

@@ -11,53 +11,31 @@ import torch
 from openrlhf_gtpo.algorithms.entropy import logprob_and_entropy
 
 
-def token_entropy(logits: torch.Tensor) -> torch.Tensor:
-    """(rows,) entropies alone."""
-    return logprob_and_entropy(logits, torch.zeros(len(logits), dtype=torch.long))[:, 1]
-
-
-def reference(logits: torch.Tensor) -> torch.Tensor:
-    """The textbook formula in float64; a token of probability 0 contributes 0."""
-    logp = logits.double().log_softmax(dim=-1)
-    return -(logp.exp() * logp).nan_to_num(0.0).sum(dim=-1)
-
-
-@pytest.mark.parametrize("vocabulary", [2, 97, 4096, 4097, 152_064])
-@pytest.mark.parametrize("scale", [0.01, 1.0, 8.0, 60.0])
-def test_float32_logits_are_within_1e_6_of_float64(vocabulary: int, scale: float) -> None:
-    logits = torch.randn(7, vocabulary, generator=torch.Generator().manual_seed(vocabulary)) * scale
-    assert (token_entropy(logits) - reference(logits)).abs().max() <= 1e-6
-
-
-def test_log_probabilities_are_logits_too() -> None:
-    logits = torch.randn(5, 300, dtype=torch.float64) * 3
-    assert torch.allclose(token_entropy(logits.log_softmax(-1)), token_entropy(logits), atol=1e-6)
-
-
 def test_scratch_memory_stays_far_below_the_size_of_the_logits() -> None:
     from torch.profiler import ProfilerActivity, profile
 
     logits = torch.randn(256, 16_384)  # 16 MiB
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as prof:
-        token_entropy(logits)
+        logprob_and_entropy(logits, torch.zeros(len(logits), dtype=torch.long))
     largest = max(event.self_cpu_memory_usage / max(1, event.count) for event in prof.key_averages())
     assert 0 < largest <= logits.nbytes / 8
 
 
 def both_in_float64(logits: torch.Tensor, sampled: torch.Tensor) -> torch.Tensor:
-    """(rows, 2): the textbook formulas."""
+    """(rows, 2): the textbook formulas; a token of probability 0 contributes 0 to the entropy."""
     logp = logits.double().log_softmax(dim=-1)
-    return torch.stack([logp.gather(1, sampled.long()[:, None]).squeeze(1), reference(logits)], dim=1)
+    entropy = -(logp.exp() * logp).nan_to_num(0.0).sum(dim=-1)
+    return torch.stack([logp.gather(1, sampled.long()[:, None]).squeeze(1), entropy], dim=1)
 
 
-@pytest.mark.parametrize("vocabulary", [3, 512, 16_384, 152_064])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("ids", [torch.int32, torch.int64])
+@pytest.mark.parametrize("vocabulary", [3, 4097, 152_064])
+@pytest.mark.parametrize(("dtype", "ids"), [(torch.float32, torch.int64), (torch.bfloat16, torch.int32)])
 def test_both_are_those_of_float64(vocabulary: int, dtype: torch.dtype, ids: torch.dtype) -> None:
     logits = 4 * torch.randn(5, vocabulary, generator=torch.Generator().manual_seed(vocabulary))
     logits[1, 1::7] = float("-inf")
     logits[2, : vocabulary - 1] = float("-inf")
     logits[3] *= 5
+    logits[4] *= 15
     logits, sampled = logits.to(dtype), torch.tensor([0, 1, vocabulary - 1, 2, int(logits[4].argmax())], dtype=ids)
     sampled[1] = 0 if vocabulary < 7 else 7  # not masked
     found, expected = logprob_and_entropy(logits, sampled).double(), both_in_float64(logits, sampled)

@@ -7,6 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from openrlhf_gtpo.algorithms.estimators import ESTIMATORS, estimator_named
 from openrlhf_gtpo.algorithms.estimators import normalised_in_groups as group_norm
 
 from .naive_mixed_policy import naive_group_norm
@@ -18,15 +19,13 @@ def openrlhfs(rewards: torch.Tensor, responses: int) -> torch.Tensor:
     return ((rewards - rewards.mean(-1, keepdim=True)) / (rewards.std(-1, keepdim=True) + 1e-9)).reshape(-1)
 
 
-@pytest.mark.parametrize("responses", [2, 3, 4, 7, 8, 16, 33, 64])
-@pytest.mark.parametrize("groups", [1, 2, 5, 40])
+@pytest.mark.parametrize("responses", [2, 7, 8, 33])
+@pytest.mark.parametrize("groups", [1, 5, 40])
 def test_groups_of_one_size_get_openrlhfs_bits(groups, responses):
     generator = torch.Generator().manual_seed(groups * responses)
     rewards = torch.randn(groups * responses, generator=generator)
     ids = torch.randperm(groups, generator=generator).repeat_interleave(responses) * 10**12 - 5
     assert torch.equal(group_norm(rewards, ids), openrlhfs(rewards, responses))
-    binary = (rewards > 0.5).float()
-    assert torch.equal(group_norm(binary, ids), openrlhfs(binary, responses))
     # Prompts interleaved, as long as each one's responses keep their order.
     order = torch.arange(groups * responses).reshape(groups, responses).T.reshape(-1)
     assert torch.equal(group_norm(rewards[order], ids[order]), openrlhfs(rewards, responses)[order])
@@ -49,19 +48,21 @@ def test_groups_of_any_sizes_agree_with_a_loop_in_any_order(rows, random):
     assert turned.tolist() == pytest.approx([found[i].item() for i in order], abs=1e-6)
 
 
-ROWS, IDS, FLAGS = torch.zeros(3), torch.zeros(3, dtype=torch.int64), torch.zeros(3, dtype=torch.bool)
+IDS = torch.zeros(3, dtype=torch.int64)
 
 
 @pytest.mark.parametrize(
     ("rewards", "group", "named"),
     [
         (torch.zeros(3, 4), IDS, r"rewards .*torch.float32 of shape \(3, 4\)"),
-        (IDS, IDS, "rewards .*torch.int64"),
-        (ROWS, IDS[:2], r"group .*\(3,\).*\(2,\)"),
-        (ROWS, FLAGS, "group .*torch.bool"),
-        (ROWS + math.nan, IDS, "rewards .*NaN"),
+        (torch.zeros(3), IDS[:2], r"group .*\(3,\).*\(2,\)"),
+        (torch.full((3,), math.nan), IDS, "rewards .*NaN"),
     ],
 )
 def test_bad_input_is_refused_and_named(rewards, group, named):
     with pytest.raises(ValueError, match=named):
         group_norm(rewards, group)
+
+
+def test_it_is_also_called_grpo():
+    assert estimator_named("grpo") is estimator_named("group_norm") is ESTIMATORS["group_norm"]

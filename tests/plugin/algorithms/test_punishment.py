@@ -13,24 +13,25 @@ def punish(length: list[int], correct: list[int], group: list[int] | None = None
     return overlong_punishment(torch.tensor(length), torch.tensor(correct).bool(), groups).tolist()
 
 
-def test_in_an_easy_group_long_correct_responses_are_punished() -> None:
-    # Correct lengths 100, 100, 400: L = max(250, 200) = 250; (400 - 250) / 500 = 0.3. The wrong one is left alone.
-    assert punish([100, 100, 400, 900], [1, 1, 1, 0]) == pytest.approx([0, 0, -0.3, 0])
-
-
-def test_in_a_hard_group_nobody_is_punished() -> None:
-    assert punish([100, 100, 100, 900], [1, 0, 0, 0]) == [0, 0, 0, 0]
-
-
-def test_in_a_mixed_group_the_larger_class_is_punished_by_the_length_of_all() -> None:
-    # L = max((100 + 500) / 2, 220) = 300 over all; the correct are three of five.
-    assert punish([100, 100, 500, 300, 100], [1, 1, 1, 0, 0]) == pytest.approx([0, 0, -200 / 600, 0, 0])
-    # The wrong are three of five.
-    assert punish([100, 100, 500, 300, 100], [1, 0, 0, 0, 1]) == pytest.approx([0, 0, -200 / 600, 0, 0])
-
-
-def test_where_both_classes_are_of_one_size_the_wrong_ones_are_punished() -> None:
-    assert punish([100, 500, 500, 100], [1, 1, 0, 0]) == pytest.approx([0, 0, -200 / 600, 0])
+@pytest.mark.parametrize(
+    ("length", "correct", "expected"),
+    [
+        # Easy. Correct lengths 100, 100, 400: L = max(250, 200); (400 - 250) / 500. The wrong one is left alone.
+        ([100, 100, 400, 900], [1, 1, 1, 0], [0, 0, -0.3, 0]),
+        # Hard.
+        ([100, 100, 100, 900], [1, 0, 0, 0], [0, 0, 0, 0]),
+        # Mixed: L = max((100 + 500) / 2, 220) = 300 over all, and the larger class is punished.
+        ([100, 100, 500, 300, 100], [1, 1, 1, 0, 0], [0, 0, -200 / 600, 0, 0]),
+        ([100, 100, 500, 300, 100], [1, 0, 0, 0, 1], [0, 0, -200 / 600, 0, 0]),
+        # Both classes are of one size: the wrong ones are.
+        ([100, 500, 500, 100], [1, 1, 0, 0], [0, 0, -200 / 600, 0]),
+        ([0, 0], [1, 1], [0, 0]),
+    ],
+)
+def test_a_groups_punishments_are_those_worked_out_by_hand(
+    length: list[int], correct: list[int], expected: list[float]
+) -> None:
+    assert punish(length, correct) == pytest.approx(expected)
 
 
 def naive(length: list[int], correct: list[bool], group: list[int]) -> list[float]:
@@ -60,7 +61,3 @@ def naive(length: list[int], correct: list[bool], group: list[int]) -> list[floa
 def test_it_agrees_with_a_loop_over_groups_in_any_order(rows: list[tuple[int, bool, int]]) -> None:
     length, correct, group = map(list, zip(*rows, strict=True))
     assert punish(length, correct, group) == pytest.approx(naive(length, correct, group))
-
-
-def test_empty_responses_break_nothing() -> None:
-    assert punish([0, 0], [1, 1]) == [0, 0]

@@ -22,7 +22,6 @@ from .test_rules import BASE
         (["hmm", "aha"], ["aha", "hmm"], {}, ["{policy}", "vocabulary"]),
         ([], [], {"eos_token": "<user>"}, ["'<user>'", "'<end>'"]),
     ],
-    ids=["a word more", "a word less", "another order", "another end of its responses"],
 )
 def test_a_guide_with_other_tokens_is_refused_by_both_models_names(
     parse: Callable[..., dict[str, Any]],

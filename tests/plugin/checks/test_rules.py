@@ -31,7 +31,7 @@ def faults() -> Faults:
     return found
 
 
-@pytest.mark.parametrize("estimator", [*ESTIMATORS, "grpo", "reinforce_baseline", "rloo", "dr_grpo"])
+@pytest.mark.parametrize("estimator", [*ESTIMATORS, "reinforce_baseline", "rloo", "dr_grpo"])
 @pytest.mark.parametrize("device", ["cpu", "gpu"])
 def test_every_estimator_is_taken_with_the_papers_settings(faults: Faults, estimator: str, device: str) -> None:
     assert faults("", estimator, device) == []
@@ -52,13 +52,7 @@ MEANINGLESS = [
 OF_A_MODEL = "--reward.model_name_or_path judge"
 CORRECTED = "--algo.advantage.is_correction_level token"
 GUIDE = "--guide.model org/guide"
-WITH_A_GUIDE = [
-    GUIDE,
-    f"{GUIDE} --guide.samples 2 --guide.when all zero_reward --guide.weight 0",
-    f"{GUIDE} --guide.engines 2 --guide.tensor_parallel_size 4 --algo.kl.init_coef 0.01 --algo.kl.use_loss",
-    f"{GUIDE} --reward.model_name_or_path judge --reward.remote_url http://127.0.0.1:1",
-    f"{GUIDE} --train.colocate_all --vllm.num_engines 8 --guide.engines 4 --guide.tensor_parallel_size 2",
-]
+ON_EIGHT = "--actor.num_gpus_per_node 8"
 
 
 @pytest.mark.parametrize(
@@ -66,28 +60,22 @@ WITH_A_GUIDE = [
     [
         ("--algo.kl.init_coef 0.001 --algo.kl.use_loss", "gtpo"),
         (CORRECTED, "gtpo"),
-        ("--rollout.top_p 0.9", "gtpo"),  # no correction, no ratios
-        ("--shaping.top_entropy_share 0.2", "gtpo"),
-        ("--train.colocate_all --vllm.num_engines 4 --vllm.tensor_parallel_size 2", "gtpo"),
+        ("--rollout.top_p 0.9 --shaping.top_entropy_share 0.2", "gtpo"),  # no correction, no ratios
         ("--train.colocate_all --train.async_enable --train.max_steps 9", "gtpo"),
-        ("--ckpt.load_enable --train.max_steps 9", "gtpo"),
+        ("--ckpt.load_enable --train.max_steps 9 --rollout.max_new_tokens 2047", "gtpo"),
         ("--train.colocate_actor_ref --actor.num_gpus_per_node 2", "gtpo"),  # without KL there is no reference
         ("--train.batch_size 96 --train.micro_batch_size 3 --actor.num_gpus_per_node 4", "gtpo"),
         # 8 GPUs in groups of 4 that share a sequence are 2 that share a batch.
         ("--train.batch_size 6 --train.micro_batch_size 3 --ds.ring_attn_size 4", "gtpo"),
         ("--train.batch_size 100 --train.micro_batch_size 3 --train.dynamic_batch_enable", "gtpo"),
-        ("--rollout.max_new_tokens 2047", "gtpo"),
-        ("--rollout.max_new_tokens 1 --ds.zero_stage 3 --train.max_steps 1 --shaping.alpha2 0", "gtpo"),
-        ("--ds.zero_stage 0 --shaping.entropy_clip 0 0.1 --reward.deadline 0.1", "gtpo"),
+        ("--rollout.max_new_tokens 1 --shaping.entropy_clip 0 0.1", "gtpo"),
         (OF_A_MODEL, "group_norm"),
-        (OF_A_MODEL, "docs/examples/shaping_function.py:signed_entropy"),
-        *(("--algo.kl.use_loss --algo.kl.init_coef 0.1 --algo.kl.unbiased_gradient", name) for name in OURS),
-        *((flags, name) for flags in WITH_A_GUIDE for name in ("group_norm", "grpo", *OURS)),
+        (OF_A_MODEL, ESTIMATORS[-1]),
+        (f"{GUIDE} --guide.samples 2 --guide.when all zero_reward --guide.weight 0", "gtpo"),
+        (f"{GUIDE} --algo.kl.init_coef 0.01 --algo.kl.use_loss --reward.remote_url http://127.0.0.1:1", "group_norm"),
+        (f"{GUIDE} --reward.model_name_or_path judge --reward.remote_url http://127.0.0.1:1", "grpo_s"),
+        (f"{GUIDE} --train.colocate_all --vllm.num_engines 8 {ON_EIGHT} --guide.engines 8", "gtpo"),
         ("--rollout.n_samples_per_prompt 1", "flash_reinforce"),
-        (
-            f"--algo.advantage.is_correction_gating binary_kl --algo.advantage.is_correction_threshold 1 {CORRECTED}",
-            "gtpo",
-        ),
     ],
 )
 def test_what_goes_together_is_taken(faults: Faults, flags: str, estimator: str) -> None:
@@ -103,7 +91,7 @@ REFUSED: list[tuple[str, ...]] = [
     ("grpo_s", "--shaping.until answer", "--shaping.until answer", "grpo_s"),
     ("gtpo", "--shaping.until answer --reward.remote_url http://a/reward", "--shaping.until", "reward service"),
     ("group_norm", "--reward.mode strict --reward.remote_url http://a:1,http://b/reward", "--reward.mode"),
-    ("gtpo", "--shaping.entropy_clip 2 1", "--shaping.entropy_clip", "2.0 1.0"),
+    ("gtpo", "--shaping.entropy_clip 1 1", "--shaping.entropy_clip", "1.0 1.0"),
     ("gtpo", "--rollout.max_new_tokens 0", "--rollout.max_new_tokens", "0", "--data.max_len", "2048"),
     ("gtpo", "--rollout.max_new_tokens 2048", "--rollout.max_new_tokens", "2048", "--data.max_len"),
     ("gtpo", f"--train.batch_size 100 --train.micro_batch_size 3 {ON_FOUR}", "--train.batch_size", "100", " 12: "),
@@ -122,14 +110,8 @@ REFUSED: list[tuple[str, ...]] = [
     ("grpo_s", "--shaping.top_entropy_share 0.2", "--shaping.top_entropy_share", "0.2", "grpo_s"),
     ("flash_reinforce", "--rollout.n_samples_per_prompt 1 --shaping.grop", "--rollout.n_samples_per_prompt", "grop"),
     ("reinforce", "--train.partial_rollout_enable", "OpenRLHF refuses", "--train.async_enable"),
-    *(
-        (name, f"--rollout.top_p 0.9 {CORRECTED}", "--rollout.top_p", "0.9")
-        for name in ("gtpo", "group_norm", "reinforce_baseline")
-    ),
-    *(
-        (name, GUIDE, f"--algo.advantage.estimator {name}")  # not over groups of any size
-        for name in ("reinforce_baseline", "rloo", "gae", "dr_grpo", "reinforce")
-    ),
+    ("group_norm", f"--rollout.top_p 0.9 {CORRECTED}", "--rollout.top_p", "0.9"),
+    ("rloo", GUIDE, "--algo.advantage.estimator rloo"),  # not over groups of any size
     ("group_norm", f"{GUIDE} --guide.weight 0.5", "--guide.weight", "--guide.when"),
     ("group_norm", f"{GUIDE} --algo.kl.init_coef 0.01", "--algo.kl.init_coef is 0.01", "--algo.kl.use_loss"),
     ("group_norm", f"{GUIDE} --train.async_enable", "--train.async_enable"),
@@ -142,13 +124,9 @@ REFUSED: list[tuple[str, ...]] = [
         "--train.colocate_all",
         "8",
     ),
-    *(
-        ("group_norm", f"--guide.{flag}", f"--guide.{flag.split()[0]}", "--guide.model")
-        for flag in (
-            *("samples 2", "when zero_reward", "when all zero_reward"),
-            *("weight 2", "engines 2", "tensor_parallel_size 1"),
-        )
-    ),
+    ("group_norm", "--guide.samples 2 --guide.weight 2", "--guide.samples, --guide.weight ", "--guide.model"),
+    ("group_norm", "--guide.when all zero_reward --guide.engines 2", "--guide.when, --guide.engines"),
+    ("group_norm", "--guide.tensor_parallel_size 1", "--guide.tensor_parallel_size"),
 ]
 """Estimator, flags, and what the refusal names."""
 
@@ -185,24 +163,23 @@ def test_a_token_file_that_is_not_there_is_refused_before_anything_starts(
 
 
 @pytest.mark.parametrize(
-    ("flags", "backend"),
-    [("", "gloo"), ("--train.colocate_all", "nccl"), ("--train.colocate_all --train.async_enable", "gloo")],
+    ("flags", "attention", "backend"),
+    [
+        ("", "eager", "gloo"),
+        ("--train.colocate_all", "eager", "nccl"),
+        ("--ds.packing_samples", "flash_attention_2", "gloo"),  # which OpenRLHF would set back else
+    ],
 )
-def test_what_a_cpu_does_another_way_is_replaced(flags: str, backend: str) -> None:
-    """Engines and policy share logical GPUs only where they take turns."""
+def test_what_a_cpu_does_another_way_is_replaced(flags: str, attention: str, backend: str) -> None:
     given = vars(read(f"--device cpu --algo.advantage.estimator gtpo {flags}".split()))
     platform.prepare(given)
-    assert (given["ds.attn_implementation"], given["vllm.sync_backend"]) == ("eager", backend)
-    packed = vars(read(["--device=cpu", "--ds.packing_samples"]))
-    platform.prepare(packed)
-    assert packed["ds.attn_implementation"] == "flash_attention_2", "without it OpenRLHF would set it back"
+    assert (given["ds.attn_implementation"], given["vllm.sync_backend"]) == (attention, backend)
 
 
 @pytest.mark.parametrize(
     ("template", "named"),
     [
         (r"{} Answer in \boxed{}.", "{} once"),
-        ("{question}", "{} once"),
         ("Answer:", "{} once"),
         (r"{} Answer in \boxed{{}}.", None),
         ("Q: {} A:", None),

@@ -23,8 +23,6 @@ from openrlhf_gtpo.shaping import grpo_s, gtpo
 from ..conftest import nested
 
 G = 4
-
-
 FLAGS = "--algo.kl.init_coef 0 --actor.num_gpus_per_node 2 --actor.eps_clip_low_high 0.2 0.28 --data.max_len 64"
 FLAGS += f" --rollout.n_samples_per_prompt {G} --rollout.max_new_tokens 12 --rollout.max_tokens_per_gpu 64"
 FLAGS += f" --rollout.micro_batch_size 1 --train.batch_size {G} --reward.remote_url http://127.0.0.1:1"
@@ -210,7 +208,6 @@ def test_flash_reinforce_is_left_to_openrlhf_with_one_response_a_prompt() -> Non
     found = torch.cat([experience.advantages[:, -1] for experience in step.experiences])
     assert found.tolist() == pytest.approx([0.75] * 2 + [-0.25] * 6), "the reward minus the whole batch's mean"
     assert step.metrics["groups/uninformative_share"] == 1, "a group of one has no contrast"
-    assert step.metrics["rollout/pass_rate"] == 0.25
 
 
 PENALISED = [
@@ -244,8 +241,7 @@ def test_group_relative_overlong_punishment_reaches_openrlhfs_own_estimators() -
     assert_close(found, (rewards - rewards.mean()) / (rewards.std() + 1e-9))
 
 
-@pytest.mark.parametrize("estimator", ["gtpo", "group_norm"])
-@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize(("estimator", "split"), [("gtpo", "across groups"), ("group_norm", "dynamic")])
 def test_only_the_tokens_of_highest_entropy_in_the_whole_batch_learn(estimator: str, split: str) -> None:
     responses = rollout()
     every = advantages_by_response(arguments(estimator, **SPLITS[split]), responses)
@@ -289,7 +285,7 @@ def ramblers() -> list[dict[str, Any]]:
     ]
 
 
-def test_until_the_answer_entropy_distributes_among_the_tokens_up_to_it() -> None:
+def test_until_the_answer_entropy_distributes_among_the_tokens_up_to_it_and_a_metric_says_who_is_paid_most() -> None:
     (end, *_), (answer, other, *_) = (
         [values.tolist() for values in advantages_by_response(arguments("gtpo", shaping__until=until), ramblers())]
         for until in ("end", "answer")
@@ -297,19 +293,15 @@ def test_until_the_answer_entropy_distributes_among_the_tokens_up_to_it() -> Non
     assert max(end) == end[2], "the most is paid to the words behind the answer"
     assert max(answer) == answer[1]
     assert answer[2] == answer[3] == pytest.approx(other[2]), "a share of 1"
-
-
-@pytest.mark.parametrize(("until", "share"), [("end", 1.0), ("answer", 0.0)])
-def test_a_metric_says_in_how_many_groups_a_token_after_the_answer_is_paid_most(until: str, share: float) -> None:
-    flags = arguments("gtpo", shaping__until=until)
-    assert Step(flags, ramblers()).metrics["advantage/best_after_answer"] == share
-    assert "advantage/best_after_answer" not in Step(flags, rollout()).metrics, "nobody says where answers stand"
+    for until, share in (("end", 1.0), ("answer", 0.0)):
+        step = Step(arguments("gtpo", shaping__until=until), ramblers())
+        assert step.metrics["advantage/best_after_answer"] == share
+    assert "advantage/best_after_answer" not in Step(arguments(), rollout()).metrics, "nobody says where answers stand"
 
 
 @pytest.mark.parametrize(
     ("first", "gap", "is_wider"),
     [(0.03, 0.085, False), (0.03, 0.095, True), (3e-7, 4e-3, False), (3e-7, 6e-3, True)],
-    ids=["rounding in bfloat16", "three times it", "rounding in float32", "above rounding"],
 )
 def test_a_gap_is_compared_with_that_of_the_runs_first_step(first: float, gap: float, is_wider: bool) -> None:
     warning = weights_differ(12, gap, first)
@@ -335,7 +327,7 @@ def test_saved_rollouts_hold_each_tokens_entropy_reward_and_advantage(tmp_path: 
     assert len(first["shaped_reward"]) == len(first["advantage"]) == len(places)
 
 
-@pytest.mark.parametrize("score", [0.3, 2.0, -0.5])
+@pytest.mark.parametrize("score", [0.3, -0.5])
 def test_a_score_that_is_neither_right_nor_wrong_stops_training(score: float) -> None:
     responses = rollout()
     responses[5]["reward"] = responses[5]["scores"] = score
@@ -343,20 +335,17 @@ def test_a_score_that_is_neither_right_nor_wrong_stops_training(score: float) ->
         advantages_by_response(arguments(), responses)
 
 
-def test_an_impossible_entropy_stops_training() -> None:
+@pytest.mark.parametrize("estimator", ["gtpo", "group_norm"])
+def test_what_is_no_number_stops_training_before_the_weights_are_spoiled(estimator: str) -> None:
+    with pytest.raises(PolicyBroken, match=r"step 0's .* NaN"):
+        advantages_by_response(arguments(estimator), rollout(), actor_logprob=float("nan"))
     responses = rollout()
     responses[6]["entropy"][responses[6]["action_ranges"][0][0]] = float("nan")
     with pytest.raises(ShapingFailed, match=r"step 0 .*entropy .*nan in response 6.*\.$"):
         advantages_by_response(arguments(), responses)
 
 
-@pytest.mark.parametrize("estimator", ["gtpo", "grpo_s", "group_norm"])
-def test_log_probabilities_that_are_no_numbers_stop_training_before_the_weights_are_spoiled(estimator: str) -> None:
-    with pytest.raises(PolicyBroken, match=r"step 0's .* NaN"):
-        advantages_by_response(arguments(estimator), rollout(), actor_logprob=float("nan"))
-
-
-def test_a_function_of_ones_own_decides_the_advantages(tmp_path: Path) -> None:
+def test_a_function_of_ones_own_decides_the_advantages_or_stops_training(tmp_path: Path) -> None:
     """Whatever the micro-batches are, it is called with the whole batch."""
     file = tmp_path / "mine.py"
     file.write_text("def mine(entropy, logprob, mask, correct, reward, group):\n    return group[:, None] + entropy\n")
@@ -365,10 +354,6 @@ def test_a_function_of_ones_own_decides_the_advantages(tmp_path: Path) -> None:
     expected = (torch.arange(len(responses)) // G)[:, None] + entropy
     found = advantages_by_response(arguments(f"{file}:mine", rollout__micro_batch_size=5), responses)
     assert_close(found, torch.where(mask.bool(), expected, 0.0))
-
-
-def test_a_function_of_ones_own_that_fails_stops_training_in_one_sentence(tmp_path: Path) -> None:
-    file = tmp_path / "mine.py"
-    file.write_text("def mine(entropy, logprob, mask, correct, reward, group):\n    return reward.nothing\n")
-    with pytest.raises(ShapingFailed, match=r"step 0 .*mine.py:mine failed in line 2: AttributeError.*\.$"):
-        advantages_by_response(arguments(f"{file}:mine"), rollout())
+    file.with_name("fails.py").write_text(file.read_text().replace("group[:, None] + entropy", "reward.nothing"))
+    with pytest.raises(ShapingFailed, match=r"step 0 .*fails.py:mine failed in line 2: AttributeError.*\.$"):
+        advantages_by_response(arguments(f"{tmp_path}/fails.py:mine"), rollout())

@@ -1,12 +1,11 @@
 """One of two ranks that gather a ZeRO-3 layer while every gather is as late as its handle allows.
 
-    RANK=0 LOCAL_RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 python gather_late.py ours|theirs
+    RANK=0 LOCAL_RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 python gather_late.py
 
 A handle here begins the work only when it is waited for, which is the latest that an asynchronous operation may be
-done. ``theirs`` takes DeepSpeed's configuration as OpenRLHF makes it. Prints the JSON list of the gathered values."""
+done. Prints the JSON list of the gathered values."""
 
 import json
-import sys
 from typing import Any
 
 from openrlhf_gtpo.cpu import platform
@@ -37,10 +36,9 @@ def gather_late(*args: Any, async_op: bool = False, **kwargs: Any) -> Any:
 
 
 if __name__ == "__main__":
-    theirs = deepspeed_strategy.get_train_ds_config
     torch_cuda.install()
-    make = theirs if sys.argv[1] == "theirs" else deepspeed_strategy.get_train_ds_config
-    config = make(offload=False, stage=3, param_dtype="fp32") | {"train_micro_batch_size_per_gpu": 1}
+    config = deepspeed_strategy.get_train_ds_config(offload=False, stage=3, param_dtype="fp32")
+    config |= {"train_micro_batch_size_per_gpu": 1}
     deepspeed.init_distributed("gloo")
     with deepspeed.zero.Init(config_dict_or_path=config, dtype=torch.float32):
         layer = torch.nn.Linear(2, 2)

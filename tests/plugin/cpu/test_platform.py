@@ -13,8 +13,16 @@ from typing import Any
 import pytest
 
 from openrlhf_gtpo.cpu import platform
-from openrlhf_gtpo.errors import SettingsError
 from openrlhf_gtpo.model_size import ModelSize
+
+
+def printed(program: str, **environment: str | None) -> str:
+    """What a Python prints whose environment is this one's but for these variables; None takes one away."""
+    changed = {name: value for name, value in {**os.environ, **environment}.items() if value is not None}
+    done = subprocess.run([sys.executable, "-c", program], env=changed, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "Triton" not in done.stderr, "vLLM warns of one that a CPU has no use for"
+    return done.stdout.strip()
 
 
 @pytest.mark.skipif(
@@ -27,26 +35,12 @@ from openrlhf_gtpo.cpu.platform import prepare_process
 from openrlhf_gtpo.device import choose_device
 print(choose_device("auto"), "torch" in sys.modules)
 prepare_process()
-import torch
-print(torch.get_num_threads())
+import torch, vllm.triton_utils
+print(torch.get_num_threads(), vllm.triton_utils.HAS_TRITON)
 """
     # An OpenMP library that is there before Python is has counted the cores already.
-    gone = ("OMP_NUM_THREADS", "RAY_ADDRESS", "LD_PRELOAD")
-    unset = {name: value for name, value in os.environ.items() if name not in gone}
-    done = subprocess.run([sys.executable, "-c", program], env=unset, capture_output=True, text=True, timeout=120)
-    assert done.stdout.split() == ["cpu", "False", "1"], done.stderr[-2000:]
-
-
-def test_vllm_does_not_warn_of_a_triton_that_a_cpu_has_no_use_for() -> None:
-    program = """
-from openrlhf_gtpo.cpu.platform import prepare_process
-prepare_process()
-import vllm.triton_utils
-print(vllm.triton_utils.HAS_TRITON)
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
-    assert done.stdout == "False\n", done.stdout + done.stderr[-2000:]
-    assert "Triton" not in done.stderr
+    said = printed(program, OMP_NUM_THREADS=None, RAY_ADDRESS=None, LD_PRELOAD=None)
+    assert said.split() == ["cpu", "False", "1", "False"]
 
 
 Parse = Callable[..., dict[str, Any]]
@@ -90,12 +84,6 @@ def test_a_cpu_has_one_trainer_and_one_engine_where_the_command_line_says_nothin
     assert sizes(parse(*flags)) == ONE_OF_EACH | different
 
 
-@pytest.mark.parametrize("count", [0, -1])
-def test_no_engine_is_refused(parse: Parse, count: int) -> None:
-    with pytest.raises(SettingsError, match="needs to be at least 1"):
-        parse("--vllm.num_engines", count)
-
-
 @pytest.mark.parametrize(("native", "name"), [(True, "bf16"), (False, "fp32")])
 def test_the_precision_is_what_the_cpu_is_quick_in_unless_somebody_says_so(
     parse: Parse, monkeypatch: pytest.MonkeyPatch, native: bool, name: str
@@ -135,21 +123,12 @@ def test_a_model_that_is_large_enough_gets_all_cores_and_whoever_sets_threads_de
     assert os.environ["OMP_NUM_THREADS"] == "3"
 
 
-def native_in(*environment: str) -> str:
-    """Whether a process with these variables finds native bfloat16."""
-    kept = {name: value for name, value in os.environ.items() if name != "ONEDNN_MAX_CPU_ISA"}
-    program = "from openrlhf_gtpo.cpu.platform import has_native_bf16; print(has_native_bf16())"
-    done = subprocess.run(
-        ["env", *environment, sys.executable, "-c", program], env=kept, capture_output=True, text=True, check=True
-    )
-    return done.stdout.strip()
-
-
 @pytest.mark.skipif(machine.machine() != "x86_64", reason="the names of instructions are those of x86-64")
 def test_the_cpus_own_flags_say_whether_it_has_bfloat16_but_for_what_onednn_may_not_use() -> None:
+    program = "from openrlhf_gtpo.cpu.platform import has_native_bf16; print(has_native_bf16())"
     flags = Path("/proc/cpuinfo").read_text().split()
-    assert native_in() == str("avx512_bf16" in flags or "amx_bf16" in flags)
-    assert native_in("ONEDNN_MAX_CPU_ISA=AVX2") == "False"
+    assert printed(program, ONEDNN_MAX_CPU_ISA=None) == str("avx512_bf16" in flags or "amx_bf16" in flags)
+    assert printed(program, ONEDNN_MAX_CPU_ISA="AVX2") == "False"
 
 
 def test_what_is_set_already_is_not_set_again_or_ray_could_not_name_its_processes(monkeypatch: pytest.MonkeyPatch):
@@ -163,19 +142,18 @@ def test_what_is_set_already_is_not_set_again_or_ray_could_not_name_its_processe
     assert again == []
 
 
-def test_rays_store_holds_all_that_a_step_sends_and_a_small_run_gets_the_least(parse: Parse) -> None:
-    paper = ["--rollout.batch_size", "128", "--rollout.n_samples_per_prompt", "16"]
-    small = ["--rollout.batch_size", "16", "--rollout.n_samples_per_prompt", "8", "--data.max_len", "96"]
-    assert platform.store_bytes(parse(*small)) == platform.SMALLEST_STORE
+def test_rays_store_holds_all_that_a_step_sends_and_leaves_room_in_memory(
+    parse: Parse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def store(prompts: int, samples: int, longest: int) -> int:
+        sizes = [f"--rollout.batch_size={prompts}", f"--rollout.n_samples_per_prompt={samples}"]
+        return platform.store_bytes(parse(*sizes, f"--data.max_len={longest}"))
+
+    assert store(16, 8, 96) == platform.SMALLEST_STORE
     # 597 MB were seen for responses of 1,000 to 4,096 tokens: bench_step.py at c41c6fd.
-    assert platform.store_bytes(parse(*paper, "--data.max_len", "4608")) >= 597e6
-
-
-def test_rays_store_leaves_room_in_memory_and_in_shared_memory(parse: Parse, monkeypatch: pytest.MonkeyPatch) -> None:
-    huge = parse("--rollout.batch_size=4096", "--rollout.n_samples_per_prompt=64", "--data.max_len=32768")
+    assert store(128, 16, 4608) >= 597e6
     installed = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    assert platform.store_bytes(huge) <= installed * 3 // 10
-    monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=10**9))
-    assert platform.store_bytes(huge) == 9 * 10**8
-    monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=64 * 2**20))
-    assert platform.store_bytes(huge) == platform.SMALLEST_STORE, "as Ray says, it then uses a folder on the disk"
+    assert store(4096, 64, 32768) <= installed * 3 // 10
+    for free, expected in ((10**9, 9 * 10**8), (64 * 2**20, platform.SMALLEST_STORE)):
+        monkeypatch.setattr("shutil.disk_usage", lambda path, free=free: SimpleNamespace(free=free))
+        assert store(4096, 64, 32768) == expected, "Ray would use a folder on the disk beyond what /dev/shm has"

@@ -110,15 +110,6 @@ SETS: list[tuple[str, list[dict[str, Any]], dict[str, str], dict[str, int]]] = [
         {"no question or no answer": 1},
     ),
     (
-        "bigmath",
-        [
-            {"problem": "A?", "answer": "11", "source": "orca_math", "domain": ["Algebra"], "llama8b_solve_rate": 0.5},
-            {"problem": "B?", "answer": "50\\%", "source": "cn_k12", "domain": [], "llama8b_solve_rate": None},
-        ],
-        {"A?": "11", "B?": "50\\%"},
-        {},
-    ),
-    (
         "openr1",
         [
             {

@@ -35,17 +35,10 @@ def prepared(path: Path) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("name", "row", "expected"),
     [
-        ("math500", {"problem": "Q?", "solution": "long", "answer": r"\frac{1}{2}"}, ("Q?", r"\frac{1}{2}")),
         ("amc23", {"id": 1, "problem": "Q?", "answer": 27.0}, ("Q?", "27")),
         ("aime24", {"year": 2024, "problem": "Q?", "answer": 73}, ("Q?", "73")),
         ("aime24", {"year": 2025, "problem": "Q?", "answer": 73}, None),
-        ("aime25", {"year": "2025", "problem": "Q?", "answer": 73}, ("Q?", "73")),
         ("aime24", {"year": "2024-I", "problem": "Q?", "answer": 73}, ("Q?", "73")),
-        (
-            "math",
-            {"problem": "Q?", "level": "Level 5", "solution": r"So \boxed{2} or \boxed{\frac{1}{\{2\}}}."},
-            ("Q?", r"\frac{1}{\{2\}}"),
-        ),
         (
             "other",
             {
@@ -84,19 +77,6 @@ def test_a_row_without_a_question_or_a_reference_is_refused(row: dict[str, Any],
         question_and_reference("other", row)
 
 
-def test_prompts_ask_for_a_box_and_come_once(
-    tmp_path: Path, written: Write, capsys: pytest.CaptureFixture[str]
-) -> None:
-    row = {"problem": "6*7?", "answer": "42"}
-    source = written(row, "", row, {"problem": "1/2+1/2?", "answer": 1})
-    assert prepare("other", source, tmp_path / "out") == 0
-    assert prepared(tmp_path / "out" / "other.jsonl") == [
-        {"input": f"6*7?\n\n{INSTRUCTION}", "label": "42"},
-        {"input": f"1/2+1/2?\n\n{INSTRUCTION}", "label": "1"},
-    ]
-    assert "2 prompts; 1 repeated" in capsys.readouterr().out
-
-
 def test_a_reference_that_cannot_be_graded_is_named_and_ends_with_status_one(
     tmp_path: Path, written: Write, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -109,12 +89,14 @@ def test_a_reference_that_cannot_be_graded_is_named_and_ends_with_status_one(
     assert [row["label"] for row in prepared(tmp_path / "other.jsonl")] == ["42"]
 
 
-def test_a_chat_keeps_its_turns_and_its_last_message_asks_for_the_box(tmp_path: Path, written: Write) -> None:
-    source = written({"prompt": TURNS, "answer": 4}, {"prompt": r"Box it in \boxed{}: 1+1?", "answer": 2})
+def test_prompts_ask_for_the_box_and_a_chat_keeps_its_turns(tmp_path: Path, written: Write) -> None:
+    asks = {"prompt": r"Box it in \boxed{}: 1+1?", "answer": 2}
+    source = written({"prompt": TURNS, "answer": 4}, asks, "", {"problem": "6*7?", "answer": "42"})
     assert prepare("other", source, tmp_path / "out") == 0
-    first, second = prepared(tmp_path / "out" / "other.jsonl")
+    first, second, third = prepared(tmp_path / "out" / "other.jsonl")
     assert first["input"] == [*TURNS[:3], {"role": "user", "content": f"x+1?\n\n{INSTRUCTION}"}]
     assert second["input"] == r"Box it in \boxed{}: 1+1?", "it asks already"
+    assert third == {"input": f"6*7?\n\n{INSTRUCTION}", "label": "42"}
 
 
 def test_what_cannot_be_graded_is_counted_by_its_kind(
@@ -173,14 +155,11 @@ def two_configurations(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_configuration_and_a_split_of_a_data_set_are_chosen(tmp_path: Path, two_configurations: Path) -> None:
-    assert prepare("gsm8k", two_configurations, tmp_path, "--config", "main", "--split", "train") == 0
-    assert prepared(tmp_path / "gsm8k.jsonl") == [{"input": f"main train?\n\n{INSTRUCTION}", "label": "7"}]
-
-
-def test_a_data_set_of_several_configurations_asks_for_one(
+def test_a_configuration_and_a_split_of_a_data_set_are_chosen(
     tmp_path: Path, two_configurations: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    assert prepare("gsm8k", two_configurations, tmp_path, "--config", "main", "--split", "train") == 0
+    assert prepared(tmp_path / "gsm8k.jsonl") == [{"input": f"main train?\n\n{INSTRUCTION}", "label": "7"}]
     assert prepare("gsm8k", two_configurations, tmp_path, "--split", "train") == 2
     assert_refusal(capsys.readouterr().err.splitlines()[-1], "main, socratic", "--config")
 

@@ -84,11 +84,6 @@ def saved(folder: Path, table: Rows) -> str:
     return str(folder / "saved")
 
 
-def saved_splits(folder: Path, table: Rows) -> str:
-    datasets.DatasetDict({"train": datasets.Dataset.from_list(table)}).save_to_disk(folder / "splits")
-    return str(folder / "splits")
-
-
 WRITERS = [lines, array, cells, parquet, stream, arrow_file, folder_of_csv, inside_a_folder, pattern]
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0\r"), min_size=1, max_size=20).filter(str.strip)
 LABEL = TEXT.filter(lambda text: not text.lstrip().startswith("["))  # which may be a list of one answer
@@ -106,10 +101,12 @@ def test_texts_are_what_stands_in_the_file(
     assert [(row.prompt, row.label) for row in rows(source, "input", "label")] == pairs
 
 
-@pytest.mark.parametrize("write", [*WRITERS, saved, saved_splits])
-def test_labels_that_look_like_other_things_are_texts(write: Callable[..., str], tmp_path: Path) -> None:
-    source = write(tmp_path, [{"input": "?", "label": label, "more": "1"} for label in ODD])
-    assert [row.label for row in rows(source, "input", "label")] == ODD
+def test_labels_that_look_like_other_things_are_texts_in_a_saved_data_set_too(tmp_path: Path) -> None:
+    table = [{"input": "?", "label": label, "more": "1"} for label in ODD]
+    splits = datasets.DatasetDict({"train": datasets.Dataset.from_list(table)})
+    splits.save_to_disk(tmp_path / "splits")
+    for source in (saved(tmp_path, table), str(tmp_path / "splits")):
+        assert [row.label for row in rows(source, "input", "label")] == ODD
 
 
 CHATS = [
@@ -143,7 +140,6 @@ def test_chats_keep_every_turn_and_verls_labels_are_read(write: Callable[..., st
         ('["3"]', "3"),
         ("['x+1']", "x+1"),
         (r'["\\frac{1}{2}"]', r"\frac{1}{2}"),
-        ("[1, 2]", "[1, 2]"),
         ("[3]", "[3]"),
         ("[]", "[]"),  # an empty list of numbers is mathematics
         ('"3"', '"3"'),
@@ -158,16 +154,11 @@ def test_an_answer_in_an_object_or_a_list_of_one_is_that_answer(value: Any, labe
     ("value", "what"),
     [
         ({"style": "rule"}, "object"),
-        ({}, "object"),
-        ({"ground_truth": {"a": 1}}, "object"),
         ({"target": "98", "numbers": [44, 19, 35]}, "more than an answer"),
-        ({"ground_truth": {"target": 98, "numbers": [44, 19, 35]}}, "more than an answer"),
         (["1", "2"], "list of 2"),
-        ('["1", "2"]', "list of 2"),
         ([], "list of 0"),
         (1e24, "lost digits"),
         (" ", "empty"),
-        ([""], "empty"),
         (None, "null"),
         (True, "true or false"),
         (float("nan"), "not a number"),
@@ -190,7 +181,6 @@ BAD: list[tuple[Callable[..., str], dict[str, Any], str]] = [
     (lines, {"input": CHATS[1][:2]}, "line 3: its 'input' ends with the assistant's answer"),
     (array, {"label": None}, "row 3: its 'label' is null"),
     (cells, {"label": ""}, "row 3: its 'label' is empty"),
-    (cells, {"input": ""}, "row 3: its 'input' is empty"),
     (parquet, {"label": None}, "row 3: its 'label' is null"),
     (stream, {"input": None}, "row 3: its 'input' is null"),
     (folder_of_csv, {"label": ""}, "train.csv, row 3: its 'label' is empty"),
@@ -223,7 +213,6 @@ BROKEN = [
     ("rows.json", b"[1]", "row 1"),
     ("rows.json", b'[{"input": "?"', "JSON array"),
     ("rows.json", '[{"input": "caf\u00e9"}]'.encode("latin-1"), "UTF-8"),
-    ("rows.csv", "input,label\n\u00e9,1\n".encode("latin-1"), "UTF-8"),
     ("rows.csv", b"input,label\n?,1,2\n", "row 1: it has more cells"),
     ("rows.parquet", b"PAR1 no more", "cannot be read"),
     ("rows.arrow", b"nothing", "cannot be read"),

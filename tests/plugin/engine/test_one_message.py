@@ -1,10 +1,8 @@
 """One message a request: the tokens, log-probabilities and entropies that vLLM's own engine gives, and none lost."""
 
 import itertools
-import json
 import logging
 import shutil
-import subprocess
 from collections import defaultdict
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,28 +20,15 @@ from vllm.v1.core.sched.scheduler import Scheduler
 from vllm.v1.engine import EngineCoreOutput, EngineCoreOutputs, FinishReason
 from vllm.v1.engine.logprobs import LogprobsProcessor
 from vllm.v1.outputs import LogprobsLists
+from vllm.v1.request import RequestStatus
 
 from openrlhf_gtpo.engine import one_message
 from openrlhf_gtpo.engine.one_message import front_end, kept_rows, vllm_internals
 from openrlhf_gtpo.engine.one_message.scheduler import scheduler_class, wants_final_output_alone
 from openrlhf_gtpo.vllm_entropy import entropies, logprobs
 
-from ... import preloaded
 from ...refusals import assert_refusal
-
-RUNS = Path(__file__).with_name("one_message_runs.py")
-
-
-def run(part: str, model: Path, folder: Path) -> dict[str, Any]:
-    answer = folder / "answer.json"
-    done = subprocess.run(
-        [preloaded.python(), str(RUNS), part, str(model), str(answer)],
-        capture_output=True,
-        text=True,
-        timeout=800,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(answer.read_text(encoding="utf-8"))
+from .test_vllm_entropy import RUNS, run
 
 
 @pytest.fixture(scope="module")
@@ -55,28 +40,17 @@ def speaking_model(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory, c
     return folder
 
 
-# ---- engines in one process: the same to the last bit
-
-
-@pytest.fixture(scope="module")
-def pairs(speaking_model: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return run("in one process", speaking_model, tmp_path_factory.mktemp("one_process"))
+# ---- real engines
 
 
 @pytest.mark.engine
-def test_seeded_requests_give_the_same_to_the_last_bit_as_vllms_own_engine(pairs: dict[str, Any]) -> None:
+def test_seeded_requests_give_the_same_to_the_last_bit_as_vllms_own_engine(speaking_model: Path) -> None:
     """Tokens, text, entropies, every list of the log-probabilities, their sum, reasons to stop, indices of n > 1."""
-    plain, ours = pairs["vllm"], pairs["one message"]
-    assert (plain["scheduler"], ours["scheduler"]) == ("Scheduler", "OneMessageScheduler")
-    assert ours["outputs"] == plain["outputs"]
-    assert ours["cached"] == plain["cached"]
-    assert ours["metrics"] == plain["metrics"]
-
-
-@pytest.mark.engine
-def test_those_requests_were_preempted_shared_prefixes_and_stopped_in_every_way(pairs: dict[str, Any]) -> None:
-    """What the test above is worth."""
-    plain = pairs["vllm"]
+    found = run(RUNS, "both schedulers", speaking_model)
+    plain, ours = found["vllm"], found["one message"]
+    assert (plain.pop("scheduler"), ours.pop("scheduler")) == ("Scheduler", "OneMessageScheduler")
+    assert ours == plain
+    # What this is worth: they were preempted, shared prefixes and stopped in every way.
     completions = list(itertools.chain(*plain["outputs"]))
     assert len(plain["outputs"]) == 48 < len(completions)
     assert plain["metrics"]["num_preemptions"] > 5
@@ -88,87 +62,50 @@ def test_those_requests_were_preempted_shared_prefixes_and_stopped_in_every_way(
 
 
 @pytest.mark.engine
-def test_accepted_drafts_are_kept_several_a_step(speaking_model: Path, tmp_path: Path) -> None:
-    plain, ours = (run(f"speculative, {name}", speaking_model, tmp_path) for name in ("vllm", "one message"))
-    assert plain["accepted"] == ours["accepted"] > 0
-    assert ours["outputs"] == plain["outputs"]
-
-
-@pytest.mark.engine
-def test_each_client_gets_its_own_requests_whole_or_token_by_token(pairs: dict[str, Any]) -> None:
-    got = defaultdict(list)
-    for client, name, tokens, rows in pairs["one message"]["clients"]:
-        assert name.endswith(f" of {client}")
-        got[name].append((tokens, rows))
-    assert got.keys() == {f"{kind} of {client}" for kind in ("FINAL_ONLY", "DELTA") for client in (0, 1)}
-    for client in (0, 1):
-        each, whole = got[f"DELTA of {client}"], got[f"FINAL_ONLY of {client}"]
-        assert [(len(tokens), rows) for tokens, rows in each] == [(1, 1)] * 8
-        assert whole == [([], 0), ([tokens[0] for tokens, _ in each], 8)], "after the prefill, and at the end"
-
-
-# ---- an engine in a process of its own, as in a rollout
+def test_accepted_drafts_are_kept_several_a_step(speaking_model: Path) -> None:
+    plain, ours = (run(RUNS, f"speculative, {name}", speaking_model) for name in ("vllm", "one message"))
+    assert plain["accepted"] > 0
+    assert ours == plain
 
 
 @pytest.fixture(scope="module")
-def engine(speaking_model: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return run("in two processes", speaking_model, tmp_path_factory.mktemp("two_processes"))
+def engine(speaking_model: Path) -> dict[str, Any]:
+    """In a process of its own, as in a rollout."""
+    return run(RUNS, "in two processes", speaking_model)
 
 
 @pytest.mark.engine
-def test_a_final_output_takes_two_messages_and_a_stream_one_for_each_token(engine: dict[str, Any]) -> None:
+def test_a_final_output_takes_two_messages_and_has_the_tokens_and_entropies_of_a_stream(engine: Any) -> None:
     """One after the prefill, without tokens, which keeps vLLM's counts right, and one at the end."""
     assert engine["messages"] == {"FINAL_ONLY": 2, "DELTA": 100, "CUMULATIVE": 100}
-
-
-@pytest.mark.engine
-def test_every_kind_of_output_has_the_same_tokens_and_entropies(engine: dict[str, Any]) -> None:
     final, delta, cumulative = engine["kinds"]
     assert final == delta == cumulative
     assert len(final["tokens"]) == len(final["entropies"]) == 100
+    assert engine["unfinished"] == [6, 3], "OpenRLHF's controller asks for it, to choose an engine for a prompt"
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize(
-    "which", ["aborted", "pause aborted", "dropped"], ids=["by its caller", "by a pause", "in a pause"]
-)
-def test_a_request_that_is_aborted_has_what_it_had_generated(engine: dict[str, Any], which: str) -> None:
+def test_a_request_that_is_aborted_has_what_it_had_generated_and_the_engine_goes_on(engine: dict[str, Any]) -> None:
     """The same tokens and entropies as the beginning of a whole output's."""
-    found, whole = engine[which], engine["whole"]
-    n = len(found["tokens"])
-    assert (found["finish"], n >= 10) == ("abort", True)
-    assert (found["tokens"], found["entropies"]) == (whole["tokens"][:n], whole["entropies"][:n])
-
-
-@pytest.mark.engine
-def test_each_of_several_responses_ends_with_its_request_and_after_a_pause_the_engine_goes_on(engine: Any) -> None:
+    whole = engine["kinds"][0]
+    for which in ("aborted", "pause aborted", "dropped"):  # by its caller, by a pause, in a pause
+        found, n = engine[which], len(engine[which]["tokens"])
+        assert (found["finish"], n >= 10) == ("abort", True)
+        assert (found["tokens"], found["entropies"]) == (whole["tokens"][:n], whole["entropies"][:n])
     assert [(one["index"], one["finish"]) for one in engine["three"]] == [(0, "abort"), (1, "abort"), (2, "abort")]
     assert all(len(one["tokens"]) == len(one["entropies"]) >= 10 for one in engine["three"])
-    assert (engine["clock of the pause"], engine["after the pause"]) == ("abort", True)
+    assert (engine["clock of the pause"], engine["after the pause"]) == ("abort", whole["tokens"])
 
 
 @pytest.mark.engine
 def test_a_paused_request_goes_on_with_new_weights_and_keeps_its_first_tokens(engine: dict[str, Any]) -> None:
-    kept, whole = engine["kept"], engine["whole"]
+    kept, whole = engine["kept"], engine["kinds"][0]
     assert kept["finish"] == "length"
     assert len(kept["tokens"]) == len(kept["entropies"]) == 100
     new = [number for number, value in enumerate(kept["entropies"]) if value == pytest.approx(engine["ln V"])]
     assert 10 <= new[0] < 100
     assert new == list(range(new[0], 100)), "from the new weights on every token is as likely as any other"
     assert kept["tokens"][: new[0]] == whole["tokens"][: new[0]]
-
-
-@pytest.mark.engine
-def test_the_number_of_unfinished_requests_is_known_all_the_time(engine: dict[str, Any]) -> None:
-    """OpenRLHF's controller asks for it, to choose an engine for a prompt."""
-    assert engine["unfinished"] == 6
-    assert engine["kept in the pause"] == 3
-
-
-@pytest.mark.engine
-def test_an_engine_that_fails_ends_its_requests_at_once(engine: dict[str, Any]) -> None:
-    assert engine["failed"] == ["EngineDeadError", "EngineDeadError"]
-    assert engine["failed after"] < 30
 
 
 # ---- which requests
@@ -234,10 +171,6 @@ def test_an_engine_whose_tokens_cannot_be_kept_gets_vllms_scheduler_and_one_line
 # ---- a vLLM that differs
 
 
-def test_the_installed_vllm_fits() -> None:
-    assert vllm_internals.misfit() is None
-
-
 def other_arguments(self: Any, request: Any, priority: int) -> None:
     pass
 
@@ -254,7 +187,10 @@ def other_arguments(self: Any, request: Any, priority: int) -> None:
         ("v1.core.sched.scheduler.Scheduler.finish_requests", other_arguments, "finish_requests"),
     ],
 )
-def test_what_differs_is_named(name: str, change: Any, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_installed_vllm_fits_and_what_differs_in_another_is_named(
+    name: str, change: Any, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert vllm_internals.misfit() is None
     monkeypatch.setattr(f"vllm.{name}", change)
     assert why in str(vllm_internals.misfit())
 
@@ -274,7 +210,8 @@ def test_where_vllm_does_not_fit_everything_stays_as_vllm_does_it_and_one_line_s
 
 
 class SlicesArrays:
-    """A scheduler as another vLLM may have it, which cuts each request's rows out of a step's arrays by itself."""
+    """A scheduler as another vLLM may have it, which cuts each request's rows out of a step's arrays by itself. Each
+    request is a client's own, and ends with its third token."""
 
     def __init__(self, config: Any) -> None:
         self.requests: dict[str, Any] = {}
@@ -284,35 +221,56 @@ class SlicesArrays:
 
     def update_from_output(self, tokens: list[int], model_runner_output: Any) -> dict[int, EngineCoreOutputs]:
         ids, values, ranks, _ = model_runner_output.logprobs
-        message = EngineCoreOutputs()
+        messages: dict[int, EngineCoreOutputs] = {}
         for i, (name, request) in enumerate(self.requests.items()):
             request.output_token_ids.append(tokens[i])
             rows = LogprobsLists(ids[i : i + 1], values[i : i + 1], ranks[i : i + 1])
             end = FinishReason.LENGTH if len(request.output_token_ids) == 3 else None
-            message.outputs.append(EngineCoreOutput(name, [tokens[i]], new_logprobs=rows, finish_reason=end))
-        return {0: message}
+            output = EngineCoreOutput(name, [tokens[i]], new_logprobs=rows, finish_reason=end)
+            messages[request.client_index] = EngineCoreOutputs(outputs=[output])
+        return messages
+
+    def finish_requests(self, names: Any, status: Any) -> list[Any]:
+        return [self.requests.pop(name) for name in names]
 
 
-def test_rows_that_a_vllm_slices_in_another_way_are_kept_all_the_same(
+def test_each_client_gets_its_own_requests_whole_token_by_token_or_as_far_as_they_came(
     config: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Though this vLLM slices rows in another way."""
     monkeypatch.setattr(type(config.scheduler_config), "get_scheduler_cls", lambda self: SlicesArrays)
     scheduler = scheduler_class(config)(config)
-    for name, kind in (("whole", RequestOutputKind.FINAL_ONLY), ("each", RequestOutputKind.DELTA)):
-        params = vllm.SamplingParams(output_kind=kind, logprobs=1)
-        scheduler.add_request(
-            SimpleNamespace(request_id=name, sampling_params=params, resumable=False, output_token_ids=[])
+    final, delta = RequestOutputKind.FINAL_ONLY, RequestOutputKind.DELTA
+    asked = {"whole": final, "each": delta, "aborted": final, "aborted stream": delta}
+    for client, (name, kind) in enumerate(asked.items()):
+        request = SimpleNamespace(
+            request_id=name,
+            client_index=client,
+            sampling_params=vllm.SamplingParams(output_kind=kind, logprobs=1),
+            resumable=False,
+            output_token_ids=[],
+            trace_headers=None,
+            take_events=lambda: None,
+            get_finished_reason=lambda: FinishReason.ABORT,
         )
+        scheduler.add_request(request)
     got = defaultdict(list)
-    rows = lists(2, 2)  # of another request's wider batch, and in arrays that the next step uses again
+    rows = lists(4, 2)  # of another request's wider batch, and in arrays that the next step uses again
     for step in range(3):
-        tokens = [10 + step, 20 + step]
+        tokens = [10 + step, 20 + step, 30 + step, 40 + step]
         rows.logprob_token_ids[:, 0] = tokens
-        messages = scheduler.update_from_output(tokens, SimpleNamespace(logprobs=rows))
-        for output in messages[0].outputs if messages else []:
-            got[output.request_id].append((output.new_token_ids, output.new_logprobs.logprob_token_ids.tolist()))
-    assert got["whole"] == [([10, 11, 12], [[10, 0], [11, 0], [12, 0]])]
-    assert [tokens for tokens, _ in got["each"]] == [[20], [21], [22]]
+        if step == 2:
+            assert scheduler.finish_requests(["aborted", "aborted stream"], RequestStatus.FINISHED_ABORTED) == []
+        for client, message in scheduler.update_from_output(tokens, SimpleNamespace(logprobs=rows)).items():
+            for output in message.outputs:
+                assert client == list(asked).index(output.request_id)
+                found = output.new_logprobs and output.new_logprobs.logprob_token_ids.tolist()
+                got[output.request_id].append((output.new_token_ids, found, output.finish_reason))
+    end, abort = FinishReason.LENGTH, FinishReason.ABORT
+    assert got["whole"] == [([10, 11, 12], [[10, 0], [11, 0], [12, 0]], end)]
+    assert [(tokens, why) for tokens, _, why in got["each"]] == [([20], None), ([21], None), ([22], end)]
+    assert got["aborted"] == [([30, 31], [[30, 0], [31, 0]], abort)]
+    assert [(tokens, why) for tokens, _, why in got["aborted stream"]] == [([40], None), ([41], None), ([], abort)]
 
 
 # ---- rows
@@ -410,18 +368,8 @@ def test_rows_that_come_at_once_read_like_those_that_come_one_by_one(both: Any, 
         assert list(map(type, mine)) == list(map(type, theirs))
 
 
-def test_rows_may_follow_those_that_came_at_once(both: Any) -> None:
+def test_rows_may_follow_those_that_came_at_once_and_no_lists_are_made_to_read_entropies(both: Any) -> None:
     """With speculative decoding a stream's first message may have many."""
-    plain, ours = both(lists(40, 1), 1)
-    for more in (lists(1, 1), lists(30, 1)):
-        plain._update_sample_logprobs(more)
-        ours._update_sample_logprobs(more)
-    assert [getattr(ours.logprobs, name) for name in FIELDS] == [getattr(plain.logprobs, name) for name in FIELDS]
-    assert len(ours.logprobs) == 71
-    assert ours.logprobs[-2:] == plain.logprobs[-2:]
-
-
-def test_no_lists_are_made_to_read_entropies(both: Any) -> None:
     rows = lists(500, 1)
     plain, ours = both(rows, 1)
     tokens = rows.logprob_token_ids[:, 0].tolist()
@@ -429,3 +377,9 @@ def test_no_lists_are_made_to_read_entropies(both: Any) -> None:
     assert entropies(of_arrays) == entropies(of_lists)
     assert logprobs(of_arrays) == logprobs(of_lists)
     assert ours.logprobs.arrays is not None
+    for more in (lists(1, 1), lists(30, 1)):
+        plain._update_sample_logprobs(more)
+        ours._update_sample_logprobs(more)
+    assert [getattr(ours.logprobs, name) for name in FIELDS] == [getattr(plain.logprobs, name) for name in FIELDS]
+    assert len(ours.logprobs) == 531
+    assert ours.logprobs[-2:] == plain.logprobs[-2:]

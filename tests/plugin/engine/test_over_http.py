@@ -18,6 +18,7 @@ import httpx
 import pytest
 
 from openrlhf_gtpo.engine import plugin
+from openrlhf_gtpo.engine.hook import EntropyHookError
 from openrlhf_gtpo.vllm_entropy import HTTP_FIELDS, EntropyMissing, Served, check_server, read_http
 
 from ... import preloaded
@@ -25,7 +26,7 @@ from ...docs.blocks import block
 from ...refusals import assert_refusal
 from ...vllm_server import DidNotStart, vllm_server
 from ..conftest import characters_and
-from .test_vllm_entropy import logits_of
+from .test_vllm_entropy import expected
 
 PROMPT = [5, 17, 300]
 ON = {plugin.VARIABLE: "1"}
@@ -55,17 +56,12 @@ def complete(url: str, **body: Any) -> Any:
     return answer.json()
 
 
-def compare(model: Path, served: Served, temperature: float = 1.0, top_k: int = 512) -> None:
+def compare(model: Path, served: Served, **how: Any) -> None:
     """Raises unless what was read is that of float64."""
-    tokens = served.tokens
-    assert len(tokens) == len(served.logprobs) == len(served.entropies) == 24
-    logits = logits_of(model, PROMPT, tokens, end_is_masked=False).double() / temperature
-    logits[logits < logits.topk(top_k, dim=-1).values[:, -1:]] = float("-inf")
-    logp = logits.log_softmax(dim=-1)
-    assert served.logprobs == pytest.approx(logp[range(len(tokens)), tokens].tolist(), abs=5e-5)
-    expected = -(logp.exp() * logp).nan_to_num(0.0).sum(dim=-1)
-    assert expected.std() > 0.01, "the test's model must have entropies worth telling apart"
-    assert served.entropies == pytest.approx(expected.tolist(), abs=5e-5)
+    assert len(served.tokens) == 24
+    exact = expected(model, PROMPT, served.tokens, end_is_masked=False, **how)
+    assert served.logprobs == pytest.approx(exact["logprob"], abs=5e-5)
+    assert served.entropies == pytest.approx(exact["entropy"], abs=5e-5)
 
 
 @pytest.mark.engine
@@ -80,54 +76,41 @@ def test_each_choice_of_a_completion_has_the_entropies_of_what_its_tokens_were_s
     # More log-probabilities than the entropy: vLLM's own stand behind it.
     (served,) = read_http(complete(url, **{**HTTP_FIELDS, "logprobs": 5}))
     compare(model, served)
-
-
-@pytest.mark.engine
-def test_an_echoed_prompt_keeps_vllms_log_probabilities_and_the_reader_says_to_leave_it_out(
-    url: str, model: Path
-) -> None:
-    answer = complete(url, echo=True, **HTTP_FIELDS)
-    with pytest.raises(EntropyMissing, match="leave echo out"):
-        read_http(answer)
-    of_prompt = answer["choices"][0]["logprobs"]["top_logprobs"][1 : len(PROMPT)]
-    logp = logits_of(model, PROMPT[:1], PROMPT[1:], end_is_masked=False).log_softmax(dim=-1)
-    assert [max(top.values()) for top in of_prompt] == pytest.approx(logp.amax(dim=-1).tolist(), abs=5e-5)
-
-
-@pytest.mark.engine
-def test_tokens_0_and_1_which_name_the_entropys_place_are_read_like_others(url: str) -> None:
-    """Ids, since by text they are bytes that are no character by themselves, all three alike."""
-    allowed = [0, 1, 2]
-    with pytest.raises(EntropyMissing, match=r"Token 1 .*return_tokens_as_token_ids"):
-        read_http(complete(url, allowed_token_ids=allowed, logprobs=1))
-    for beside in (1, 2):  # with two, a log-probability often stands under the entropy's id
-        (served,) = read_http(complete(url, allowed_token_ids=allowed, **{**HTTP_FIELDS, "logprobs": beside}))
-        assert set(served.tokens) == set(allowed)
+    # Tokens 0 and 1 name the entropy's place; with two, a log-probability often stands under the entropy's id.
+    for beside in (1, 2):
+        (served,) = read_http(complete(url, allowed_token_ids=[0, 1, 2], **{**HTTP_FIELDS, "logprobs": beside}))
+        assert set(served.tokens) == {0, 1, 2}
         assert all(0.0 < entropy <= 1.0986124 for entropy in served.entropies), "three tokens: at most ln 3"
 
 
 @pytest.mark.engine
-def test_a_request_that_did_not_ask_for_entropies_is_served_as_ever_and_the_reader_says_what_to_ask_for(
-    url: str,
+def test_a_request_that_asks_for_something_else_is_served_as_ever_and_the_reader_says_what_to_ask_for(
+    url: str, model: Path
 ) -> None:
-    answer = complete(url)
-    assert answer["choices"][0]["logprobs"] is None
-    with pytest.raises(EntropyMissing, match="add HTTP_FIELDS"):
-        read_http(answer)
+    echoed, silent = complete(url, echo=True, **HTTP_FIELDS), complete(url)
+    # By text these tokens are bytes that are no character by themselves, all three alike.
+    by_text = complete(url, allowed_token_ids=[0, 1, 2], logprobs=1)
+    said = (
+        (echoed, "leave echo out"),
+        (silent, "add HTTP_FIELDS"),
+        (by_text, r"Token 1 .*return_tokens_as_token_ids"),
+    )
+    for answer, named in said:
+        with pytest.raises(EntropyMissing, match=named):
+            read_http(answer)
+    assert silent["choices"][0]["logprobs"] is None
+    of_prompt = echoed["choices"][0]["logprobs"]["top_logprobs"][1 : len(PROMPT)]
+    likeliest = expected(model, PROMPT[:1], PROMPT[1:], end_is_masked=False)["logp"].amax(dim=-1).tolist()
+    assert [max(top.values()) for top in of_prompt] == pytest.approx(likeliest, abs=5e-5)
 
 
 @pytest.mark.engine
-def test_a_running_server_is_checked_with_one_request(url: str) -> None:
-    check_server(url)
+def test_a_running_server_is_checked_and_the_documentations_lines_print_what_it_sampled(
+    url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     check_server(f"{url}/v1/", model="m")
     with pytest.raises(EntropyMissing, match=r"HTTP 404 .*another"):
         check_server(url, model="another")
-
-
-@pytest.mark.engine
-def test_the_documentations_lines_print_what_a_running_server_sampled(
-    url: str, capsys: pytest.CaptureFixture[str]
-) -> None:
     text = block("docs/entropies.md", "check_server(url :=")
     text = text.replace("http://localhost:8001", url).replace("Qwen/Qwen2.5-0.5B-Instruct", "m")
     exec(text, {})
@@ -140,38 +123,29 @@ def test_the_documentations_lines_print_what_a_running_server_sampled(
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize(
-    ("flags", "environment", "named"),
-    [
-        ({}, ON, "vLLM's --logprobs-mode is raw_logprobs"),
-        ({"logprobs_mode": "raw_logits"}, ON, "vLLM's --logprobs-mode is raw_logits"),
-        ({}, {plugin.VARIABLE: "yes"}, "OPENRLHF_GTPO_ENTROPY is 'yes'"),
-    ],
-)
-def test_a_server_that_would_return_something_else_ends_before_it_loads_weights_and_says_why(
-    model: Path, flags: dict[str, str], environment: dict[str, str], named: str
-) -> None:
-    with pytest.raises(DidNotStart) as told, vllm_server(model, environment, **flags):
+def test_a_server_that_would_return_something_else_ends_before_it_loads_weights_and_says_why(model: Path) -> None:
+    with pytest.raises(DidNotStart) as told, vllm_server(model, ON):
         pass
-    assert f"EntropyHookError: {named}" in str(told.value)
+    assert "EntropyHookError: vLLM's --logprobs-mode is raw_logprobs" in str(told.value)
     assert "Loading weights" not in str(told.value)
 
 
-def test_vllm_finds_the_plugin_which_imports_nothing_that_could_fail() -> None:
+def test_vllm_finds_the_plugin_which_imports_nothing_that_could_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     (found,) = entry_points(group="vllm.general_plugins", name=ENTRY_POINT)
-    program = f"""
-import sys
-before = set(sys.modules)
-from importlib.metadata import entry_points
-entry_points(group="vllm.general_plugins", name={ENTRY_POINT!r})[{ENTRY_POINT!r}].load()()
-assert sys.modules["openrlhf_gtpo.engine.plugin"]
-print({{"torch", "vllm", "openrlhf_gtpo.engine.hook"}} & set(sys.modules))
-"""
     assert found.value == "openrlhf_gtpo.engine.plugin:install"
+    program = """
+import sys
+from openrlhf_gtpo.engine import plugin
+plugin.install()
+print({"torch", "vllm", "openrlhf_gtpo.engine.hook"} & set(sys.modules))
+"""
     without = {name: value for name, value in os.environ.items() if name != plugin.VARIABLE}
     for environment in (without, {**without, plugin.VARIABLE: "0"}):
         done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
         assert (done.stdout, done.stderr) == ("set()\n", "")
+    monkeypatch.setenv(plugin.VARIABLE, "yes")
+    with pytest.raises(EntropyHookError, match="OPENRLHF_GTPO_ENTROPY is 'yes'"):
+        plugin.install()
 
 
 @pytest.mark.parametrize("before", ["", "MINE, OTHER"])

@@ -4,8 +4,8 @@ them.
     RANK=0 LOCAL_RANK=0 WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 python lora_sync.py MODEL STAGE LORA_RANK
 
 Policy, adapters, DeepSpeed and the weights' way are the real ones; only the engine and the group that carries tensors
-to it are recorders. Prints a JSON object of what the engine got from rank 0, beside the same weights worked out in
-float64, and of whether this rank's weights are what they were."""
+to it are recorders. Writes MODEL/rank0.pt: the adapted model's weights before and after, and what the engine got.
+Prints that file's name."""
 
 import json
 import sys
@@ -24,8 +24,6 @@ import torch.distributed as dist  # noqa: E402
 
 from openrlhf_gtpo.cpu import torch_cuda  # noqa: E402
 from openrlhf_gtpo.policy.actor import PolicyTrainer  # noqa: E402
-
-ALPHA = 16
 
 
 class Engine:
@@ -53,20 +51,6 @@ def values(model: torch.nn.Module) -> dict[str, torch.Tensor]:
     return found
 
 
-def wanted(have: dict[str, torch.Tensor], lora_rank: int) -> dict[str, torch.Tensor]:
-    """The weights that a model without adapters needs to do the same: W + alpha / r * B A, in float64."""
-    found = {}
-    for name, value in have.items():
-        if ".lora_" in name:
-            continue
-        value = value.double()
-        if name.endswith(".base_layer.weight"):
-            a, b = (have[name.replace("base_layer", f"lora_{matrix}.default")].double() for matrix in "AB")
-            value = value + ALPHA / lora_rank * b @ a
-        found[name.removeprefix("base_model.model.").replace(".base_layer", "")] = value
-    return found
-
-
 def main(folder: str, stage: int, lora_rank: int) -> None:
     torch_cuda.install()
     adam = {"type": "AdamW", "params": {"lr": 1e-2, "betas": (0.9, 0.95), "eps": 1e-8, "weight_decay": 0.0}}
@@ -80,7 +64,7 @@ def main(folder: str, stage: int, lora_rank: int) -> None:
         attn_implementation="eager",
         param_dtype="fp32",
         lora_rank=lora_rank,
-        lora_alpha=ALPHA,
+        lora_alpha=16,
         target_modules="all-linear",
         ds_config=config,
     )
@@ -103,20 +87,9 @@ def main(folder: str, stage: int, lora_rank: int) -> None:
 
     before = values(actor.model.module)
     trainer.broadcast_to_vllm()
-    after = values(actor.model.module)
-    told: dict[str, Any] = {"as_before": all(torch.equal(before[name], after[name]) for name in before)}
-    if dist.get_rank() == 0:
-        merged = wanted(before, lora_rank)
-        adapted = [name for name in merged if f"base_model.model.{name[:-7]}.base_layer.weight" in before]
-        base = {name.replace(".base_layer", ""): value for name, value in before.items()}
-        moved = [(engine.got[name] - base[f"base_model.model.{name}"]).abs().max().item() for name in adapted]
-        told |= {
-            "names": sorted(engine.got) == sorted(merged),
-            "worst": max((engine.got[name] - merged[name]).abs().max().item() for name in merged),
-            "adapted": len(adapted),
-            "least_change": min(moved),
-        }
-    print(json.dumps(told))
+    file = f"{folder}/rank{dist.get_rank()}.pt"
+    torch.save({"before": before, "after": values(actor.model.module), "got": engine.got}, file)
+    print(json.dumps(file))
 
 
 if __name__ == "__main__":

@@ -22,13 +22,6 @@ def model(**rope: object) -> Qwen2ForCausalLM:
 SCALED = {
     "default": {"rope_type": "default"},
     "yarn": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 1024},
-    "llama3": {
-        "rope_type": "llama3",
-        "factor": 8.0,
-        "low_freq_factor": 1.0,
-        "high_freq_factor": 4.0,
-        "original_max_position_embeddings": 1024,
-    },
 }
 
 

@@ -44,7 +44,9 @@ def rows(driver: webdriver.Chrome, table: str) -> list[list[str]]:
     return [[cell.text for cell in row.find_elements(By.CSS_SELECTOR, "th, td")] for row in found]
 
 
-def test_every_token_has_its_numbers_in_a_table(driver: webdriver.Chrome, tmp_path: Path) -> None:
+def test_every_token_has_its_numbers_in_a_table_and_the_colour_of_its_entropy(
+    driver: webdriver.Chrome, tmp_path: Path
+) -> None:
     shown(driver, tmp_path / "a", ROLLOUTS)
     assert heads(driver) == ["✓ correct5 tokens", "✓ correct1 token", "✗ wrong3 tokens"]
     assert len(tokens(driver)) == 9
@@ -59,6 +61,9 @@ def test_every_token_has_its_numbers_in_a_table(driver: webdriver.Chrome, tmp_pa
         ["shaped reward", "1.000", "1.000", "0"],
         ["advantage", "3.000", "2.667", "+0.333"],
     ]
+    colours = list(map(rgb, tokens(driver)))
+    assert colours[0] == colours[5] == colours[6], "no entropy, whatever the class"
+    assert len(set(colours)) == 5, "0, 0.5, 1, 1.5 and 2 nats"
     assert driver.get_log("browser") == []
 
 
@@ -96,15 +101,13 @@ def test_groups_are_reached_by_button_key_and_list_and_details_go(driver: webdri
     assert heads(driver) == other
     assert not detail.is_displayed(), "it was about the other group"
     assert not following.is_enabled()
-    driver.find_element(By.TAG_NAME, "body").send_keys("p")
-    assert len(heads(driver)) == 3
-    driver.find_element(By.TAG_NAME, "body").send_keys("p")
+    page = driver.find_element(By.TAG_NAME, "body")
+    page.send_keys("pp")
     assert len(heads(driver)) == 3, "there is none before the first"
-    driver.find_element(By.TAG_NAME, "body").send_keys("n")
+    page.send_keys("n")
     assert heads(driver) == other
     Select(driver.find_element(By.ID, "group")).select_by_index(0)
-    assert len(heads(driver)) == 3
-    driver.find_element(By.TAG_NAME, "body").send_keys(Keys.CONTROL, "n", Keys.NULL)
+    page.send_keys(Keys.CONTROL, "n", Keys.NULL)
     assert len(heads(driver)) == 3, "a browser's own shortcut is left to it"
     assert driver.get_log("browser") == []
 
@@ -123,10 +126,3 @@ def test_the_view_opens_on_a_typical_group_and_keeps_the_order_of_the_run(
     driver.find_element(By.ID, "previous").click()
     assert "group 1" in select.first_selected_option.text
     assert not driver.find_element(By.ID, "next").get_attribute("disabled")
-
-
-def test_entropy_is_coloured_from_nothing_to_the_highest(driver: webdriver.Chrome, tmp_path: Path) -> None:
-    shown(driver, tmp_path / "a", ROLLOUTS)
-    colours = list(map(rgb, tokens(driver)))
-    assert colours[0] == colours[5] == colours[6], "no entropy, whatever the class"
-    assert len(set(colours)) == 5, "0, 0.5, 1, 1.5 and 2 nats"

@@ -8,25 +8,30 @@ from openrlhf_gtpo.report.tokens import MAX_GROUPS, question, view, views
 from .files import ROLLOUTS, response
 
 
-def test_d_and_h_count_the_responses_of_each_class_that_are_at_least_so_long() -> None:
+def test_d_and_h_count_a_class_at_each_position_and_it_has_its_mean_and_the_farthest_token() -> None:
     group = view(ROLLOUTS)
     assert group["d"] == [2, 1, 1, 1, 1]
     assert group["h"] == [1, 1, 1, 0, 0]
     assert (group["step"], group["group"], group["label"]) == (1, 3, "42")
     assert [r["correct"] for r in group["responses"]] == [True, True, False]
+    # Advantages of correct tokens 1 to 5 and 1, of wrong ones -1 to -3.
+    correct, wrong = group["classes"]["correct"], group["classes"]["wrong"]
+    assert correct["advantage"]["mean"] == pytest.approx(16 / 6)
+    assert correct["advantage"]["reach"] == pytest.approx(14 / 6)
+    assert (wrong["advantage"]["mean"], wrong["advantage"]["reach"]) == (-2, 1)
+    assert (correct["shaped_reward"]["mean"], correct["shaped_reward"]["reach"]) == (1, 0)
+    assert group["classes"]["ungraded"] is None
 
 
-def test_a_long_run_is_shown_by_groups_spread_over_its_steps() -> None:
+def test_a_long_run_is_shown_by_groups_spread_over_its_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     shown, _ = views([response(True, ["a"], step=step)] for step in range(1000))
     steps = [group["step"] for group in shown]
     assert MAX_GROUPS / 2 <= len(steps) <= MAX_GROUPS
     assert steps == list(range(0, 1000, steps[1]))
-
-
-def test_groups_of_long_responses_are_fewer(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert len(views([[response(True, ["a"])]] * MAX_GROUPS)[0]) == MAX_GROUPS, "what fits is shown"
     monkeypatch.setattr(tokens, "MAX_TOKENS", 100)
     shown, _ = views([response(True, ["a"] * 9, step=step)] for step in range(40))
-    assert 5 <= len(shown) <= 11
+    assert 5 <= len(shown) <= 11, "of long responses fewer"
     assert len(views([[response(True, ["a"] * 500)]] * 3)[0]) == 1, "one, however long it is"
 
 
@@ -65,14 +70,3 @@ def test_equal_responses_are_one_with_their_number() -> None:
 def test_a_prompt_is_shown_without_the_tokens_of_its_chat_template(prompt: str) -> None:
     assert question(prompt) == "Be brief.\nWhat is 6*7?"
     assert question("Is a < b | c > d?") == "Is a < b | c > d?"
-
-
-def test_a_class_has_the_mean_over_its_tokens_and_the_farthest_from_it() -> None:
-    group = view(ROLLOUTS)
-    # Advantages of correct tokens 1 to 5 and 1, of wrong ones -1 to -3.
-    correct, wrong = group["classes"]["correct"], group["classes"]["wrong"]
-    assert correct["advantage"]["mean"] == pytest.approx(16 / 6)
-    assert correct["advantage"]["reach"] == pytest.approx(14 / 6)
-    assert (wrong["advantage"]["mean"], wrong["advantage"]["reach"]) == (-2, 1)
-    assert (correct["shaped_reward"]["mean"], correct["shaped_reward"]["reach"]) == (1, 0)
-    assert group["classes"]["ungraded"] is None

@@ -89,14 +89,11 @@ async def test_a_certificate_that_is_not_trusted_names_the_flag_in_training_and_
         assert_refusal(found.sentence, "certificate", "--reward.ca_file")
 
 
-def test_whoever_gives_rewards_otherwise_needs_no_client() -> None:
-    for other in ({"reward.remote_url": "rewards.py"}, {"train.agent_func_path": "agent.py"}):
-        assert client_settings(FLAGS | other) is None
-
-
 def test_the_token_is_the_environments_and_nobody_prints_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MATH_REWARD_TOKEN", "s3cret")
     client = client_settings(FLAGS)
     assert client is not None
     assert client.token == "s3cret"
     assert "s3cret" not in repr(client), "OpenRLHF prints its flags, Ray its arguments"
+    for other in ({"reward.remote_url": "rewards.py"}, {"train.agent_func_path": "agent.py"}):
+        assert client_settings(FLAGS | other) is None, "whoever gives rewards otherwise needs no client"

@@ -14,7 +14,7 @@ import httpx
 import psutil
 import pytest
 
-from math_reward.client import AsyncClient, Client, ClientError, Item
+from math_reward.client import AsyncClient, Item
 from openrlhf_gtpo.errors import UserError
 from openrlhf_gtpo.rewards import embedded as embedded_reward
 from openrlhf_gtpo.rewards.embedded import EmbeddedService, start_embedded_service
@@ -65,48 +65,39 @@ def process_of(service: EmbeddedService) -> psutil.Process:
     return next(one for one in own_processes() if port in {c.laddr.port for c in one.net_connections() if c.laddr})
 
 
-def test_the_client_gets_grades_from_it(service: EmbeddedService):
-    with Client(service.url, token=service.token) as client:
-        right = client.grade(r"That is \boxed{42}.", "42")
-        wrong = client.grade(r"That is \boxed{41}.", "42")
-        with pytest.raises(ClientError, match="reference answer ''"):
-            client.grade(r"That is \boxed{42}.", "")
-    assert (right.reward, right.score, right.verdict) == (1.0, 1.0, "correct")
-    assert (wrong.reward, wrong.score, wrong.verdict) == (0.0, 0.0, "wrong")
-
-
-async def test_it_says_that_it_takes_a_groups_prompt_once_and_judges_by_it_all_the_same(service: EmbeddedService):
+async def test_it_judges_by_a_groups_prompt_which_it_takes_once(service: EmbeddedService):
     """The prompt matters: an answer that only repeats its operation is not paid."""
     group = [Item(text, "42", "6*7?") for text in (r"\boxed{42}", r"\boxed{6*7}", r"\boxed{41}")]
     async with AsyncClient(service.url, token=service.token) as client:
         for _ in range(2):
             results = await asyncio.gather(*map(client.grade_item, group))
             assert [result.verdict for result in results] == ["correct", "restated", "wrong"]
+            assert [result.reward for result in results] == [1.0, 0.0, 0.0]
         assert client._endpoints[0].shares_prompts
 
 
-def test_it_listens_on_loopback_whatever_the_environment_says(service: EmbeddedService):
+def test_it_listens_on_loopback_whatever_the_environment_says_and_its_token_is_nowhere_to_be_read(
+    service: EmbeddedService, log_path: Path
+):
     assert service.url.startswith("http://127.0.0.1:")
     assert service.url.endswith("/v1/grade")
     addresses = {c.laddr.ip for c in process_of(service).net_connections() if c.status == psutil.CONN_LISTEN}
     assert addresses == {"127.0.0.1"}
-
-
-def test_its_token_is_neither_on_its_command_line_nor_in_its_log(service: EmbeddedService, log_path: Path):
     assert len(service.token) >= 32
-    assert service.token not in " ".join(process_of(service).cmdline())
     log = log_path.read_text()
     assert "math-reward listening on" in log
-    assert service.token not in log
-    assert service.token not in repr(service)
+    assert service.token not in f"{process_of(service).cmdline()} {log} {service!r}"
 
 
-def test_after_its_context_no_process_of_it_is_left():
-    before = own_processes()
-    with start_embedded_service(workers=2):
-        processes = own_processes() - before
-        assert len(processes) >= 3  # the service and its workers
-    assert survivors(processes) == []
+def test_after_its_context_no_process_of_it_is_left_even_if_it_was_killed():
+    for killed in (False, True):
+        before = own_processes()
+        with start_embedded_service(workers=2) as service:
+            processes = own_processes() - before
+            assert len(processes) >= 3  # the service and its workers
+            if killed:
+                process_of(service).send_signal(signal.SIGKILL)
+        assert survivors(processes) == []
 
 
 def test_when_its_parent_is_killed_no_process_of_it_is_left():
@@ -126,14 +117,6 @@ def test_when_its_parent_is_killed_no_process_of_it_is_left():
             assert len(processes) >= 2
         finally:
             parent.kill()
-    assert survivors(processes) == []
-
-
-def test_of_a_service_that_was_killed_nothing_is_left():
-    before = own_processes()
-    with start_embedded_service(workers=1) as service:
-        processes = own_processes() - before
-        process_of(service).send_signal(signal.SIGKILL)
     assert survivors(processes) == []
 
 
@@ -192,24 +175,20 @@ def test_a_service_that_dies_at_its_start_is_told_with_its_last_line(stand_in: C
         pass
 
 
-def test_a_service_that_never_listens_is_given_up_and_ended(
-    stand_in: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        ("import time; print('loading', flush=True); time.sleep(600)", ": loading$"),
+        (HTTP_STAND_IN.format(first="", on_request="", status=503), "503"),
+    ],
+)
+def test_a_service_that_never_listens_or_gets_ready_is_given_up_and_ended(
+    program: str, said: str, stand_in: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ):
-    stand_in("import time; print('loading', flush=True); time.sleep(600)")
-    monkeypatch.setattr(embedded_reward, "START_SECONDS", 1.0)
-    before = own_processes()
-    with pytest.raises(UserError, match=r"did not start; .*: loading$"), start_embedded_service():
-        pass
-    assert survivors(own_processes() - before) == []
-
-
-def test_a_service_that_never_gets_ready_is_given_up_and_ended(
-    stand_in: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
-):
-    stand_in(HTTP_STAND_IN.format(first="", on_request="", status=503))
+    stand_in(program)
     monkeypatch.setattr(embedded_reward, "START_SECONDS", 3.0)
     before = own_processes()
-    with pytest.raises(UserError, match=r"did not start; .*503"), start_embedded_service():
+    with pytest.raises(UserError, match=rf"did not start; .*{said}"), start_embedded_service():
         pass
     assert survivors(own_processes() - before) == []
 

@@ -130,8 +130,7 @@ async def test_a_single_turn_rollout_brings_entropies_and_a_reward(graded: Any) 
 
 @pytest.mark.parametrize(
     ("text", "answer_end"),
-    [("so 2", 8), ("so 2, I am sure", 8), ("2", 5), ("2 is what one and one are", 5), ("so 3", 9)],
-    ids=["at the end", "talk behind it", "alone", "a long talk behind it", "none: the end of all"],
+    [("so 2, I am sure", 8), ("2", 5), ("2 is what one and one are", 5), ("so 3", 9)],
 )
 async def test_a_rollout_says_where_its_answer_ends(graded: Any, text: str, answer_end: int) -> None:
     """The prompt has four tokens, and a token is a character; the last one ends the text."""
@@ -157,6 +156,8 @@ async def test_a_failed_reward_is_told_and_is_neither_zero_nor_silent(graded: An
     response = await roll(single_turn(graded[0]), Engine("2"), label="")
     assert (response["reward"], response["scores"]) == (None, None)
     assert "reference answer ''" in response["reward_error"]
+    response = await roll(single_turn(None), Engine("2"))
+    assert (response["reward"], response["reward_error"]) == (None, None), "a model gives it later"
 
 
 AS_OPENRLHF = """assert (queries, prompts, labels) == (['1+1?2<eos>'], ['1+1?'], ['2'])
@@ -171,7 +172,6 @@ AS_OPENRLHF = """assert (queries, prompts, labels) == (['1+1?2<eos>'], ['1+1?'],
         ("raise KeyError('gold')", None, None, {}, "KeyError: 'gold'"),
         ("return {'rewards': float('nan')}", None, None, {}, "reward is nan"),
     ],
-    ids=["it works", "it raises", "it gives no number"],
 )
 async def test_a_users_reward_function_is_called_as_openrlhf_calls_it_and_if_it_fails_there_is_a_reason(
     tmp_path: Path, body: str, reward: float | None, score: float | None, logs: dict[str, float], error: str | None
@@ -215,11 +215,6 @@ async def test_an_agents_turns_keep_their_entropies_and_the_tools_words_have_non
     assert (response["reward"], response["scores"]) == (1.0, 1.0)
 
 
-async def test_a_model_that_gives_rewards_later_is_waited_for() -> None:
-    response = await roll(single_turn(None), Engine("2"))
-    assert (response["reward"], response["reward_error"]) == (None, None)
-
-
 def test_what_travels_to_the_controller_is_four_bytes_a_number() -> None:
     """1,024 responses of 4,096 tokens were 93 MB of pickled lists."""
     tokens = 4096
@@ -259,18 +254,18 @@ async def test_a_rollouts_engine_returns_entropies_sends_one_message_a_request_a
     assert asked.disable_log_stats
 
 
-@pytest.mark.parametrize("chosen", [False, True])
 async def test_full_determinism_makes_a_gpus_engine_invariant_of_its_batches(
-    tiny_model: Path, monkeypatch: pytest.MonkeyPatch, chosen: bool
+    tiny_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As vLLM itself reads it, when the engine is made."""
     monkeypatch.setenv("VLLM_ENABLE_V1_MULTIPROCESSING", "0")  # OpenRLHF sets it with the flag
-    monkeypatch.setenv("VLLM_BATCH_INVARIANT", "")  # so that it is put back afterwards
-    monkeypatch.delenv("VLLM_BATCH_INVARIANT")
-    found = await started(
-        tiny_model, monkeypatch, lambda args: vllm.envs.VLLM_BATCH_INVARIANT, full_determinism=chosen
-    )
-    assert found is chosen
+    for chosen in (False, True):
+        monkeypatch.setenv("VLLM_BATCH_INVARIANT", "")  # so that it is put back afterwards
+        monkeypatch.delenv("VLLM_BATCH_INVARIANT")
+        read = await started(
+            tiny_model, monkeypatch, lambda args: vllm.envs.VLLM_BATCH_INVARIANT, full_determinism=chosen
+        )
+        assert read is chosen
 
 
 async def test_each_response_of_a_group_and_each_turn_of_an_agent_has_a_seed_of_its_own() -> None:
@@ -321,7 +316,7 @@ def test_only_the_end_of_a_completion_loses_its_end_tokens() -> None:
     assert completion_tokens({"observation_tokens": [ord("q")], "action_ranges": []}, Tokenizer()) == []
 
 
-@pytest.mark.parametrize("value", [None, math.nan, math.inf, True, "1", [], [1, 2]])
-def test_anything_else_is_not_a_number(value: Any) -> None:
-    with pytest.raises(ValueError, match=r"^it is "):
-        number(value, "it")
+def test_anything_else_is_not_a_number() -> None:
+    for value in (None, math.nan, math.inf, True, "1", [], [1, 2]):
+        with pytest.raises(ValueError, match=r"^it is "):
+            number(value, "it")
