@@ -1,8 +1,9 @@
 """Blocks of code that pages print, and how they are run.
 
-Six are: those that people paste first. README.md: the reward service; reward_server/README.md: a first grade
-(test_pages.py). With engines, in tests/end_to_end/test_documented_commands.py: docs/extending.md's task through the
-quickstart, docs/quickstart.md's training command, docs/entropies.md's program and group of responses.
+Those that people paste first are. README.md: the reward service; reward_server/README.md: a first grade
+(test_pages.py). With engines, in tests/end_to_end/test_documented_commands.py: docs/quickstart.md's shaping function
+through the quickstart and its training command, docs/extending.md's task, docs/entropies.md's program and group of
+responses.
 """
 
 import os

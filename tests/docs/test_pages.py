@@ -1,9 +1,12 @@
 """What the first pages print can be run, and links of files outside the site lead somewhere."""
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
+
+from openrlhf_gtpo.flags import parse
 
 from .blocks import ROOT, beside_a_service, block, run_block, scratch
 
@@ -23,6 +26,14 @@ def test_the_reward_service_is_asked_as_printed(tmp_path: Path) -> None:
         done = run_block(text, scratch(tmp_path))
     assert done.returncode == 0, done.stderr[-2000:]
     assert '"reward":1.0,"correct":true' in done.stdout
+
+
+def test_the_quickstarts_training_command_has_flags_that_there_are() -> None:
+    """A nightly test runs it (tests/end_to_end/test_documented_commands.py)."""
+    commands = block("docs/quickstart.md", "python -m openrlhf_gtpo.train").replace("\\\n", "")
+    args = parse(shlex.split(commands.partition("python -m openrlhf_gtpo.train ")[2]))
+    assert vars(args)["algo.advantage.estimator"] == "gtpo"
+    assert vars(args)["train.max_steps"] == 3
 
 
 def test_an_example_that_a_page_prints_is_the_file_that_is_tested() -> None:

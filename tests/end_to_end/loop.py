@@ -58,6 +58,14 @@ class Run:
         """The bound of ``GAP`` for the precision that this run was in."""
         return GAP[self.settings["ds.param_dtype"]]
 
+    @staticmethod
+    def rollouts_in(folder: Path) -> list[dict[str, Any]]:
+        """The responses that a run has saved."""
+        return [json.loads(line) for line in (folder / "rollouts.jsonl").read_text().splitlines()]
+
+    def rollouts(self) -> list[dict[str, Any]]:
+        return self.rollouts_in(self.folder)
+
     def check(self) -> "Run":
         """Fail with the end of the log unless training ended well and logged what docs/metrics.md describes."""
         assert self.status == 0, self.log[-4000:]
@@ -203,6 +211,49 @@ class Training:
                 process.kill()
             except psutil.NoSuchProcess:
                 continue
+
+
+@dataclass
+class Ended:
+    """A run that was ended from outside."""
+
+    metrics: list[dict[str, Any]]
+    """Of the steps before."""
+    processes: int
+    """How many it had."""
+    status: int
+    survivors: list[str]
+    """Command lines of what was still there a minute later."""
+
+
+def ended_by(number: int, training: Training, steps: int) -> Ended:
+    """Wait for some steps of a run, then send its driver a signal; what a terminal sends goes to its whole group."""
+    try:
+        training.wait_for_steps(steps)
+        metrics, processes = training.metrics(), len(training.processes())
+        if number == signal.SIGINT:
+            os.killpg(training.process.pid, number)
+        else:
+            training.process.send_signal(number)
+        return Ended(metrics, processes, training.process.wait(60), training.survivors(60))
+    finally:
+        training.kill()
+
+
+def stopped_with(training: Training) -> str:
+    """The last line of a run that had to stop."""
+    run = training.end()
+    assert run.status == 1, run.log[-3000:]
+    return (run.folder / "log").read_text().strip().splitlines()[-1]
+
+
+def check_prompts(lines: list[dict[str, Any]], steps: int) -> None:
+    """Every step has its groups, and no prompt was answered twice."""
+    for step in range(1, steps + 1):
+        prompts = [line["prompt"] for line in lines if line["step"] == step]
+        assert len(prompts) == PROMPTS * SAMPLES, f"step {step}"
+    groups = {(line["step"], line["group"]) for line in lines}
+    assert len({line["prompt"] for line in lines}) == len(groups) == steps * PROMPTS
 
 
 def is_right(line: dict[str, Any]) -> bool:

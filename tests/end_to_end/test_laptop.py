@@ -1,4 +1,4 @@
-"""What surrounds the trainer on a laptop: tasks, policy, warm start, the quickstart's report and refusals."""
+"""What surrounds the trainer on a laptop: policy, warm start, the quickstart's report and refusals."""
 
 import builtins
 import itertools
@@ -18,13 +18,8 @@ import gates
 import last_digit
 import policy
 import trail
-import traps
 import warm_start
-from check import check
-from gates import Row
 from last_digit import Expression
-from math_reward.grader import Verdict, grade
-from task import SPLIT_SEEDS, load
 
 from ..refusals import assert_refusal
 
@@ -32,60 +27,6 @@ ROOT = Path(__file__).resolve().parents[2]
 QUICKSTART = ROOT / "launch" / "quickstart"
 
 task = last_digit.TASK
-
-
-@pytest.mark.parametrize(
-    ("expression", "text", "answer"),
-    [
-        (Expression((4, 7, 9), "+*"), "4+7*9", "7"),  # 67
-        (Expression((2, 3, 4, 5), "*+*"), "2*3+4*5", "6"),  # 26
-        (Expression((9, 9, 9, 9), "+**"), "9+9*9*9", "8"),  # 738
-        (Expression((5, 5, 8, 2, 9), "++*+"), "5+5+8*2+9", "5"),  # 35
-    ],
-)
-def test_the_answer_is_the_last_digit_with_products_before_sums(expression, text, answer):
-    assert str(expression) == text
-    assert task.answer(expression) == answer
-
-
-def test_answers_agree_with_pythons_own_arithmetic():
-    for expression in task.expressions(500, seed=3, held_out=False):
-        value = eval(str(expression))  # an independent reading of the precedence; the text is digits, + and * only
-        assert task.answer(expression) == str(value % 10)
-
-
-def test_a_worked_response_reduces_one_pair_a_line_and_ends_in_the_boxed_answer():
-    assert task.worked(Expression((4, 7, 9), "+*")) == "7*9=3\n4+3=7\n\\boxed{7}"
-    for expression in task.expressions(500, seed=4, held_out=False):
-        *lines, last = task.worked(expression).split("\n")
-        assert len(lines) == len(expression.operators)
-        assert last == f"\\boxed{{{task.answer(expression)}}}"
-
-
-def test_a_slip_takes_the_leftmost_pair_and_leaves_the_arithmetic_right():
-    assert task.worked(Expression((4, 7, 9), "+*"), 1.0, random.Random(0)) == "4+7=1\n1*9=9\n\\boxed{9}"
-    for expression in task.expressions(300, seed=5, held_out=False):
-        for left, operator, right, result in re.findall(
-            r"(\d)([+*])(\d)=(\d)", task.worked(expression, 0.6, random.Random(1))
-        ):
-            value = int(left) * int(right) if operator == "*" else int(left) + int(right)
-            assert value % 10 == int(result)
-
-
-def test_no_held_out_expression_is_ever_trained_on():
-    train = task.expressions(3000, seed=1, held_out=False)
-    held_out = task.expressions(400, seed=1, held_out=True)
-    assert not set(train) & set(held_out)
-    assert len(set(train)) == 3000
-    assert len(set(held_out)) == 400
-    rng = random.Random(0)
-    drawn = [task.sample(rng, held_out=False) for _ in range(3000)]
-    assert not any(task.is_held_out(expression) for expression in drawn)
-
-
-def test_the_same_seed_gives_the_same_prompts_and_more_of_them_begin_with_fewer():
-    assert task.expressions(50, 7, False) == task.expressions(200, 7, False)[:50]
-    assert task.expressions(50, 7, False) != task.expressions(50, 8, False)
 
 
 def test_the_tokenizer_comes_back_from_disk_with_the_same_ids(tmp_path):
@@ -171,44 +112,18 @@ def test_a_warm_start_gives_the_same_policy_to_the_last_bit_on_any_number_of_cor
     assert all(torch.equal(mine, theirs) for mine, theirs in zip(one, other, strict=True))
 
 
-def test_a_trails_answer_is_the_whole_way_of_the_digit():
-    # c adds 3 to 7, f multiplies 0 by 9, a adds 1 to 0, b multiplies 1 by 7.
-    assert trail.TASK.worked(Row("cfab", 7)) == "c7+3=0\nf0*9=0\na0+1=1\nb1*7=7\n\\boxed{70017}"
-    assert trail.TASK.answer(Row("cfab", 7)) == "70017"
-    assert trail.TASK.question(Row("cfab", 7)) == "Trail cfab on 7?"
-
-
-def test_a_trail_is_right_for_the_grader_only_where_every_line_is():
-    rng, right, last_digit_right = random.Random(0), 0, 0
-    for _ in range(300):
-        row = trail.TASK.sample(rng, held_out=False)
-        text = trail.TASK.demonstration(row, rng)
-        results = [int(line[-1]) for line in text.splitlines()[:-1]]
-        wanted = [int(line[-1]) for line in trail.TASK.worked(row).splitlines()[:-1]]
-        assert (grade(text, trail.TASK.answer(row)).verdict is Verdict.CORRECT) == (results == wanted)
-        right += results == wanted
-        last_digit_right += results[-1] == wanted[-1]
-    assert 3 <= right <= 40 < last_digit_right, "what one digit would have let pass"
-
-
-def test_a_traps_rule_is_below_5_and_six_gates_turn_it_round():
-    # c multiplies 3 by 9; r and t are exceptions and multiply 7 by 9 and 9 by 7; a multiplies 3 by 3.
-    row = Row("crat", 3)
-    lines = [f"{one}[^0-9]+{result}" for one, result in (("c3\\*9", 7), ("r7\\*9", 3), ("a3\\*3", 9), ("t9\\*7", 3))]
-    wanted = re.compile("".join(f"{line}\n(again {line}\n)?" for line in lines) + re.escape("\\boxed{37393}"))
-    for seed in range(50):
-        assert wanted.fullmatch(traps.TASK.worked(row, rng=random.Random(seed)))
-    assert traps.TASK.answer(row) == "37393"
-    assert traps.TASK.question(row) == "Traps crat on 3?"
-    # o adds 9 to 2, p adds 1 to 1, t adds 9 to 2; b, which is no exception, multiplies 1 by 7.
-    assert traps.TASK.answer(Row("optb", 2)) == "21217"
-
-
-def test_a_skill_that_a_task_has_no_demonstrations_of_is_refused_in_one_sentence(monkeypatch, tmp_path):
-    with pytest.raises(SystemExit) as refusal:
-        run_warm_start(monkeypatch, tmp_path / "out", "--task", "gates", "--skill", "strong")
-    assert_refusal(str(refusal.value), "gates: ", "strong")
-    assert not (tmp_path / "out").exists()
+def test_a_task_or_a_skill_that_cannot_be_is_refused_before_anything_is_written(monkeypatch, tmp_path):
+    own = tmp_path / "own.py"
+    counting = (ROOT / "docs" / "examples" / "counting.py").read_text()
+    own.write_text(counting.replace("max_length = 96", "max_length = 24"))
+    for flags, named in (
+        (["--task", "gates", "--skill", "strong"], ["gates: ", "strong"]),
+        (["--task", str(own)], ["own.py: ", "max_length is 24"]),
+    ):
+        with pytest.raises(SystemExit) as refusal:
+            run_warm_start(monkeypatch, tmp_path / "out", *flags)
+        assert_refusal(str(refusal.value), *named)
+        assert not (tmp_path / "out").exists()
 
 
 def run_warm_start(monkeypatch, out, *flags):
@@ -425,84 +340,3 @@ def test_the_quickstart_does_not_write_into_a_folder_of_other_files(tmp_path):
     assert done.returncode == 1
     assert_refusal(done.stderr, str(tmp_path))
     assert (tmp_path / "model").read_text() == "somebody's"
-
-
-EXAMPLE = ROOT / "docs" / "examples" / "counting.py"
-
-
-def test_the_documented_task_counts_as_python_does_and_its_worked_responses_are_right():
-    counting = load(str(EXAMPLE))
-    for expression in counting.expressions(300, seed=5, held_out=False):
-        assert counting.answer(expression) == str(expression.count("a"))
-        assert grade(counting.worked(expression), counting.answer(expression)).verdict is Verdict.CORRECT
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "named"),
-    [
-        ("nothing", None, "nothing: .* last_digit, gates, trail, wordings, traps"),
-        ("none.py", None, r"none\.py"),
-        ("empty.py", "TASK = 1", r"empty\.py .*TASK = "),
-        ("broken.py", "from task import Task\nTASK = Task()", r"broken\.py, line 2: TypeError"),
-        ("typo.py", "x = 1\ny = = 2", r"typo\.py: SyntaxError"),
-    ],
-)
-def test_a_task_that_is_not_there_is_refused_in_one_sentence(tmp_path, name, content, named):
-    if content is not None:
-        (tmp_path / name).write_text(content)
-    with pytest.raises(ValueError, match=named):
-        load(str(tmp_path / name) if name.endswith(".py") else name)
-
-
-# The check of a task before anything is trained
-
-
-@pytest.mark.parametrize(
-    ("name", "share"), [("last_digit", 0.5), ("gates", 0.2), ("wordings", 0.3), ("traps", 0.07), (str(EXAMPLE), 0.4)]
-)
-def test_the_projects_own_tasks_pass_the_check_which_shows_problems_and_the_share_of_right_demonstrations(name, share):
-    said = check(load(name), prompts=960)
-    expression = load(name).expressions(1, SPLIT_SEEDS["train"], held_out=False)[0]
-    assert load(name).question(expression) in said
-    (found,) = re.findall(r"(\d+)% of the demonstrations are right", said)
-    assert abs(int(found) / 100 - share) < 0.1
-
-
-def with_change(**changes):
-    """The documented task with other attributes or methods."""
-    return type("Changed", (type(load(str(EXAMPLE))),), changes)()
-
-
-def of_few_letters(self, rng):
-    return "".join(rng.choice("abc") for _ in range(5))
-
-
-@pytest.mark.parametrize(
-    ("changes", "named"),
-    [
-        ({"draw": of_few_letters}, r"draw .* \d{2} .*held-out .* 400 "),
-        ({"draw": lambda self, rng: rng.choice("ab")}, "draw .* [012] .*training, and 96"),
-        ({"draw": lambda self, rng: ["a"]}, "draw raises TypeError"),
-        ({"max_length": 24}, r"max_length is 24: .* \d+ "),
-        ({"max_new_tokens": 20}, r"\d+ tokens .*max_new_tokens is 20"),
-        ({"answer": lambda self, text: text.count("a")}, r"answer\('\w+'\) gives \d"),
-        ({"answer": lambda self, text: "none of it, sadly"}, r"worked\(.* wrong"),
-        ({"answer": lambda self, text: ""}, r"answer\('\w+'\) is ''"),
-        ({"question": lambda self, text: self.asked}, r"question\('\w+'\) raises AttributeError"),
-        ({"warm_start_steps": None}, "warm_start_steps .*missing"),
-        ({"words": "user"}, "words .*'user'"),
-        ({"words": ("user", 1)}, r"words .*\('user', 1\)"),
-    ],
-)
-def test_a_task_that_no_policy_can_be_trained_on_is_refused_in_one_sentence(changes, named):
-    with pytest.raises(ValueError, match=named) as refusal:
-        check(with_change(**changes), prompts=96)
-    assert "\n" not in str(refusal.value)
-
-
-def test_the_warm_start_refuses_such_a_task_before_it_writes_anything(monkeypatch, tmp_path):
-    own = tmp_path / "own.py"
-    own.write_text(EXAMPLE.read_text().replace("max_length = 96", "max_length = 24"))
-    with pytest.raises(SystemExit, match=r"own\.py: .* max_length is 24"):
-        run_warm_start(monkeypatch, tmp_path / "out", "--task", str(own))
-    assert not (tmp_path / "out").exists()

