@@ -1,13 +1,12 @@
 """The service as an ASGI application: its parts, put together."""
 
 from collections.abc import AsyncIterator
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse
 
 from math_reward import __version__
-from math_reward.http.access_log import AccessLog
 from math_reward.http.guard import Guard
 from math_reward.http.lifecycle import Lifecycle
 from math_reward.http.metrics import Metrics
@@ -33,15 +32,11 @@ def create_app(settings: Settings, lifecycle: Lifecycle | None = None) -> FastAP
     pool = Pool(settings.workers, settings.deadline, max_queued=settings.max_queued)
     explainer = Pool(1, settings.deadline, grader=explain, max_queued=EXPLAINER_QUEUE)
     metrics = Metrics(pool, lifecycle)
-    access_log = AccessLog() if settings.access_log else None
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        with ExitStack() as stack:
-            if access_log:
-                stack.enter_context(access_log)
-            async with pool, explainer:
-                yield
+        async with pool, explainer:
+            yield
 
     app = DocumentedService(
         title="math-reward",
@@ -52,7 +47,7 @@ def create_app(settings: Settings, lifecycle: Lifecycle | None = None) -> FastAP
         docs_url=None if settings.tokens else "/docs",
         redoc_url=None,
     )
-    app.add_middleware(Guard, settings=settings, lifecycle=lifecycle, metrics=metrics, access_log=access_log)
+    app.add_middleware(Guard, settings=settings, lifecycle=lifecycle, metrics=metrics)
     app.add_exception_handler(Unusable, _unusable)
     app.include_router(work_routes(settings, pool, metrics))
     app.include_router(operations_routes(settings, pool, metrics, lifecycle))

@@ -7,7 +7,6 @@ from typing import NoReturn
 from math_reward import __version__
 from math_reward.commands import compare, grade, serve
 from math_reward.commands.refusal import refuse
-from math_reward.nearest import no_such, sentence
 
 
 class _Parser(argparse.ArgumentParser):
@@ -25,25 +24,7 @@ def main() -> None:
     serve.add_parser(commands)
     grade.add_parser(commands)
     compare.add_parser(commands)
-    first = next(iter(sys.argv[1:]), "")
-    if first == "serve":
-        serve.add_settings(commands.choices[first])
-    if first.startswith("--") and not any(flag.startswith(first) for flag in parser._option_string_actions):
-        refuse(_unknown(first, [flag for flag in parser._option_string_actions if flag.startswith("--")], parser.prog))
-    if first and not first.startswith("-") and first not in commands.choices:
-        refuse(sentence(no_such("command", first, commands.choices)))
-    arguments, unknown = parser.parse_known_args()
-    if unknown:
-        flags = [flag for flag in commands.choices[arguments.command]._option_string_actions if flag.startswith("--")]
-        refuse(_unknown(unknown[0], flags, f"math-reward {arguments.command}"))
+    if sys.argv[1:2] == ["serve"]:
+        serve.add_settings(commands.choices["serve"])
+    arguments = parser.parse_args()
     arguments.run(arguments)
-
-
-def _unknown(argument: str, flags: list[str], program: str) -> str:
-    """The message for an argument that the parser does not know."""
-    name = argument.partition("=")[0]
-    if not name.startswith("--"):
-        end = ": write -- before a text that begins with a dash" if name.startswith("-") else ""
-        return f"{argument!r} is one argument too many{end}. See `{program} --help`."
-    said = no_such("flag", name, flags)
-    return sentence(said) if "did you mean" in said else f"There is no flag {name!r}. `{program} --help` lists them."

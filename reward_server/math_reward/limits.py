@@ -1,33 +1,19 @@
-"""How many processes grade, and how long one item may take: all that ``math-reward grade`` needs of the settings.
+"""How many processes grade, and how long one item may take.
 
-Without pydantic, so that the command runs where only the library is installed. ``settings.py`` checks these two values
-by the same functions.
+Without pydantic, so that ``math-reward grade`` runs where only the library is installed.
 """
 
 import contextlib
 import math
 import os
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
 
 DEADLINE = 2.0
-"""CPU seconds, where nobody says how many."""
+"""CPU seconds that grading one item may take, where nobody says how many."""
 
+MIN_DEADLINE = 0.001
 MAX_DEADLINE = 600
 MAX_WORKERS = 1024
-
-
-class LimitRefused(ValueError):
-    """A value is no number of workers or no deadline; the message is a sentence."""
-
-
-class GradingLimits(NamedTuple):
-    """The limits of a pool of workers."""
-
-    workers: int
-    deadline: float
-    """CPU seconds that grading one item may take."""
 
 
 def usable_cores(cgroup: Path = Path("/sys/fs/cgroup")) -> int:
@@ -43,59 +29,3 @@ def _quota(cgroup: Path) -> float:
             quota, period = map(int, " ".join((cgroup / name).read_text() for name in files).split())
             return quota / period if quota > 0 else math.inf
     return math.inf
-
-
-def checked_workers(value: Any) -> int:
-    """A number of workers from a flag or a variable.
-
-    Raises:
-        ValueError: it is none; the message is half a sentence.
-    """
-    try:
-        workers = int(str(value))
-    except ValueError:
-        raise ValueError("input should be a whole number") from None
-    if workers < 1:
-        raise ValueError("input should be greater than or equal to 1")
-    if workers > MAX_WORKERS:
-        raise ValueError(f"input should be less than or equal to {MAX_WORKERS}")
-    return workers
-
-
-def checked_deadline(value: Any) -> float:
-    """A deadline in CPU seconds from a flag or a variable.
-
-    Raises:
-        ValueError: it is none; the message is half a sentence.
-    """
-    try:
-        deadline = float(str(value))
-    except ValueError:
-        raise ValueError("input should be a number of seconds") from None
-    if not deadline > 0:  # NaN is not
-        raise ValueError("input should be greater than 0")
-    if deadline > MAX_DEADLINE:
-        raise ValueError(f"input should be less than or equal to {MAX_DEADLINE}")
-    return deadline
-
-
-def grading_limits(
-    workers: int | None = None, deadline: float | None = None, environment: Mapping[str, str] = os.environ
-) -> GradingLimits:
-    """The limits from the flags that are not None, then MATH_REWARD_* variables, then the defaults.
-
-    Raises:
-        LimitRefused: a value is out of bounds.
-    """
-    given = (
-        ("workers", workers, usable_cores(), checked_workers),
-        ("deadline", deadline, DEADLINE, checked_deadline),
-    )
-    checked: dict[str, Any] = {}
-    for name, flag, default, check in given:
-        variable = f"MATH_REWARD_{name.upper()}"
-        try:
-            checked[name] = check(environment.get(variable, default) if flag is None else flag)
-        except ValueError as error:
-            raise LimitRefused(f"{name} ({variable}): {error}.") from None
-    return GradingLimits(**checked)

@@ -2,12 +2,12 @@
 
 import ipaddress
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BeforeValidator, Field, SecretStr, ValidationError, model_validator
+from pydantic import Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from math_reward.limits import DEADLINE, checked_deadline, checked_workers, usable_cores
+from math_reward.limits import DEADLINE, MAX_DEADLINE, MAX_WORKERS, MIN_DEADLINE, usable_cores
 
 
 class Settings(BaseSettings):
@@ -19,11 +19,14 @@ class Settings(BaseSettings):
 
     host: str = Field(default="127.0.0.1", min_length=1, description="address to listen on")
     port: int = Field(default=8000, ge=0, le=65535, description="port to listen on; 0 picks a free one")
-    workers: Annotated[int, BeforeValidator(checked_workers)] = Field(
-        default_factory=usable_cores, description="grading processes (one per core)"
+    workers: int = Field(
+        default_factory=usable_cores, ge=1, le=MAX_WORKERS, description="grading processes (one per core)"
     )
-    deadline: Annotated[float, BeforeValidator(checked_deadline)] = Field(
-        default=DEADLINE, description="CPU seconds that grading one item may take"
+    deadline: float = Field(
+        default=DEADLINE,
+        ge=MIN_DEADLINE,
+        le=MAX_DEADLINE,
+        description="CPU seconds that grading one item may take",
     )
     mode: Literal["lenient", "strict"] = Field(
         default="lenient",

@@ -22,9 +22,6 @@ def obey(completion: str, reference: str, prompt: str | None, options: Options) 
         re.fullmatch("(a+)+b", "a" * 64)
     elif completion == "hang without using the CPU":
         time.sleep(600)
-    elif completion == "hang and ignore the alarm":
-        signal.signal(signal.SIGALRM, signal.SIG_IGN)
-        time.sleep(600)
     elif completion == "take long":
         begin = time.process_time()
         while time.process_time() < begin + 0.4:

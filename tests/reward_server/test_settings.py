@@ -74,6 +74,9 @@ def test_the_token_is_never_shown(monkeypatch: pytest.MonkeyPatch):
     ("environment", "named"),
     [
         ({"PORT": "70000"}, ["port (MATH_REWARD_PORT)"]),
+        ({"WORKERS": "0", "DEADLINE": "0"}, ["workers (MATH_REWARD_WORKERS)", "deadline (MATH_REWARD_DEADLINE)"]),
+        ({"WORKERS": "1025", "DEADLINE": "601"}, ["workers", "1024", "deadline", "600"]),
+        ({"DEADLINE": "nan"}, ["deadline"]),
         ({"TOKEN": " "}, ["MATH_REWARD_TOKEN"]),
         ({"TOKEN": "x", "TOKEN_FILE": "y"}, ["MATH_REWARD_TOKEN", "MATH_REWARD_TOKEN_FILE", "not both"]),
         ({"TOKEN_FILE": "no/such/file"}, ["MATH_REWARD_TOKEN_FILE", "no/such/file"]),

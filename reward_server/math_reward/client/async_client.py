@@ -8,21 +8,18 @@ send one request.
 
 import asyncio
 import contextlib
-import functools
 import math
 from collections import deque
-from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, replace
+from time import monotonic
 from typing import Any
 
 from math_reward.client.endpoints import Endpoint, pause
 from math_reward.client.errors import ClientClosed, ClientError, Refused, Unavailable
 from math_reward.client.protocols import Item, Outcome, Result
 from math_reward.client.settings import Settings
-from math_reward.client.waiting import AnyItem, Batch, Waiting, next_batch, started
-
-LOOK_AGAIN = 0.02
-"""Seconds between two looks for a service that may be asked, where none may."""
+from math_reward.client.waiting import AnyItem, Batch, Waiting, next_items, started
 
 
 @dataclass
@@ -71,11 +68,12 @@ class AsyncClient:
         self._endpoints = [Endpoint(url, self.settings) for url in self.settings.urls]
         one_by_one = not all(map(self.settings.grades, self.settings.urls))  # a reward model takes one query
         self._batch_size = 1 if one_by_one else self.settings.batch_size
-        self._queue: deque[Waiting] = deque()
-        self._full = asyncio.Event()  # the queue has a batch
-        self._free = asyncio.Semaphore(self.settings.max_in_flight)  # requests that may be sent
-        self._waiting: set[Waiting] = set()
+        self._deadline = self.settings.deadline or math.inf  # a single attempt may come at any time
+        self._queue: deque[Waiting] = deque()  # never sent
+        self._again: list[Batch] = []
+        self._waiting: dict[asyncio.Future[Outcome], Waiting] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._alarm: asyncio.TimerHandle | None = None
         self._its_loop: asyncio.AbstractEventLoop | None = None
         self._last_result_at = -math.inf
         self._closed = False
@@ -90,8 +88,9 @@ class AsyncClient:
         """End all requests. Callers that still wait get a ``ClientClosed``."""
         self._closed = True
         self._queue.clear()
-        for waiting in list(self._waiting):
-            self._fail(waiting, ClientClosed("The client was closed while this item was waited for."))
+        self._again.clear()
+        for waiting in self._waiting.values():
+            self._finish(waiting, ClientClosed("The client was closed while this item was waited for."))
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -118,26 +117,27 @@ class AsyncClient:
             raise outcome
         return outcome
 
-    async def grade_many(
-        self, items: Iterable[AnyItem], *, progress: bool = False, return_exceptions: bool = False
-    ) -> AsyncIterator[Outcome]:
+    async def grade_many(self, items: Iterable[AnyItem], *, return_exceptions: bool = False) -> AsyncIterator[Outcome]:
         """The grades of many completions, in order. Only a few batches of items are read and kept at a time.
 
         Args:
             items: an ``Item`` each, or a mapping with ``completion``, ``reference``, ``prompt`` and ``options``.
-            progress: show a bar on standard error.
             return_exceptions: yield the error of an item in place of its result, and go on.
 
         Raises:
             ClientError: as `grade`, at the first item without a result, unless ``return_exceptions`` is set.
             TypeError: an item is neither; one sentence.
         """
-        with contextlib.closing(started(items, self.settings, self.start, progress)) as futures:
+
+        def start(batch: list[Item]) -> "asyncio.Future[list[Outcome]]":
+            return asyncio.gather(*self.start(batch))
+
+        with contextlib.closing(started(items, self.settings, start)) as futures:
             for future in futures:
-                outcome = await future
-                if isinstance(outcome, ClientError) and not return_exceptions:
-                    raise outcome
-                yield outcome
+                for outcome in await future:
+                    if isinstance(outcome, ClientError) and not return_exceptions:
+                        raise outcome
+                    yield outcome
 
     def start(self, items: Sequence[Item]) -> "list[asyncio.Future[Outcome]]":
         """Begin to ask for items: a future for each. What is cancelled is not asked for again."""
@@ -147,102 +147,77 @@ class AsyncClient:
         if self._its_loop not in (None, loop):
             raise ClientClosed("An AsyncClient belongs to the event loop that used it first: make one for each loop.")
         self._its_loop = loop
-        new = [Waiting(item, loop.create_future(), loop.time()) for item in items]
+        new = [Waiting(item, loop.create_future()) for item in items]
         for waiting in new:
-            self._waiting.add(waiting)
-            waiting.future.add_done_callback(functools.partial(self._ended, waiting))
-        if new and not self._queue:
-            self._begin(self._make_batches())
+            self._waiting[waiting.future] = waiting
+            waiting.future.add_done_callback(self._waiting.pop)
+        before = len(self._queue)
         self._queue.extend(new)
-        if len(self._queue) >= self._batch_size:
-            self._full.set()
+        if not before or before < self._batch_size <= len(self._queue):  # else the next request or alarm sends them
+            self._dispatch()
         return [waiting.future for waiting in new]
-
-    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
-        assert self._its_loop is not None  # `start` has set it
-        task = self._its_loop.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    def _now(self) -> float:
-        assert self._its_loop is not None
-        return self._its_loop.time()
 
     # Requests
 
-    async def _make_batches(self) -> None:
-        """Sends what is queued, until nothing is: a batch that is full, or whose first item has waited for others."""
-        while self._queue:
-            due_in = self._queue[0].asked_at + self.settings.batch_wait - self._now()
-            with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._full.wait(), due_in)
-            await self._free.acquire()
-            batch = next_batch(self._queue, self._batch_size)
-            if len(self._queue) < self._batch_size:
-                self._full.clear()
-            self._begin(self._request(batch))
+    def _dispatch(self) -> None:
+        """Sends what a service may be asked now, and sets an alarm for the next time at which that can change.
 
-    async def _request(self, batch: Batch) -> None:
-        """One request, for which the caller has acquired `_free`; what has no outcome then is asked for again."""
-        try:
-            batches = await self._ask(batch)
-        finally:
-            self._free.release()
-        for one in batches:
-            self._begin(self._request_again(one))
+        It is called when something has changed: a first item or a whole batch waits, a request has ended.
+        """
+        now = monotonic()
+        self._give_up_late(now)
+        while (endpoint := self._choose(now)) and (batch := self._next_batch(endpoint, now)):
+            self._send(batch, endpoint, now)
+        if self._alarm is not None:
+            self._alarm.cancel()
+        if self._queue or self._again:
+            times = [time for batch in self._again for time in (batch.due, batch.give_up_at)]
+            times += [endpoint.held_until for endpoint in self._endpoints]
+            if self._queue:
+                times += [self._queue[0].asked_at + self.settings.batch_wait, self._unsent_until()]
+            wait = min((time - now for time in times if time > now), default=math.inf)
+            self._alarm = asyncio.get_running_loop().call_later(min(wait, 60.0), self._dispatch)
 
-    async def _request_again(self, batch: Batch) -> None:
-        await asyncio.sleep(batch.pause)
-        await self._free.acquire()
-        await self._request(batch)
+    def _unsent_until(self) -> float:
+        """When the first of the queue is given up: it waits as long as others get results."""
+        return max(self._queue[0].asked_at, self._last_result_at) + self._deadline
 
-    async def _ask(self, batch: Batch) -> list[Batch]:
-        """Ask one service once. Returns what is to be asked again, in smaller batches if these may succeed."""
+    def _give_up_late(self, now: float) -> None:
+        """Ends the waits of what has reached its deadline."""
+        for batch in [batch for batch in self._again if batch.give_up_at <= now]:
+            self._again.remove(batch)
+            for waiting in batch.waiting:
+                self._fail(waiting, batch.endpoint, batch.attempts)
+        while self._queue and self._unsent_until() <= now:
+            self._fail(self._queue.popleft(), self._endpoints[0], attempts=0)
+
+    def _choose(self, now: float) -> Endpoint | None:
+        """The service that may be asked now and has the fewest open requests, in turn."""
+        if sum(endpoint.in_flight for endpoint in self._endpoints) >= self.settings.max_in_flight:
+            return None
+        free = [endpoint for endpoint in self._endpoints if endpoint.is_free(now)]
+        if not free and not self.settings.deadline:
+            free = self._endpoints  # with a single attempt there is no later
+        return min(free, key=lambda endpoint: endpoint.in_flight, default=None)
+
+    def _next_batch(self, endpoint: Endpoint, now: float) -> Batch | None:
+        """What is to be asked again, else the queue's next batch once it is full or its first item has waited."""
+        for batch in self._again:
+            if batch.due <= now:
+                self._again.remove(batch)
+                return batch
+        queue = self._queue
+        if len(queue) < self._batch_size and not (queue and queue[0].asked_at + self.settings.batch_wait <= now):
+            return None
+        return Batch(next_items(queue, self._batch_size), endpoint, now + self._deadline)
+
+    def _send(self, batch: Batch, endpoint: Endpoint, now: float) -> None:
+        """Begins one request."""
         batch.waiting = [waiting for waiting in batch.waiting if not waiting.future.done()]
         if not batch.waiting:  # their callers have gone
-            return []
-        endpoint = await self._choose(batch)
-        if endpoint is None:
-            for waiting in batch.waiting:
-                self._give_up(waiting, batch)
-            return []
-        sent_at = self._now()
-        self._count(batch, endpoint, sent_at)
-        timeout = self.settings.timeout
-        if self.settings.deadline:  # after which nobody waits any more
-            timeout = min(timeout, max(self._give_up_at(batch) - sent_at, 0.001))
-        outcomes: list[Outcome]
-        try:
-            outcomes = await self._connections.ask(endpoint, [waiting.item for waiting in batch.waiting], timeout)
-        except Exception as error:
-            # Any other error, of the HTTP library, is one of the connection, so that no caller waits for ever.
-            other = Unavailable(f"could not be asked ({type(error).__name__}: {error})")
-            outcomes = [error if isinstance(error, ClientError) else other] * len(batch.waiting)
-        finally:
-            endpoint.in_flight -= 1
-        return self._deliver(batch, endpoint, outcomes, sent_at)
-
-    async def _choose(self, batch: Batch) -> Endpoint | None:
-        """Waits for a service that may be asked: that with the fewest open requests, in turn.
-
-        None if there was none before the batch's deadline.
-        """
-        deadline = self.settings.deadline
-        while not deadline or self._now() < self._give_up_at(batch):
-            free = [endpoint for endpoint in self._endpoints if endpoint.is_free(self._now())]
-            if not free and not deadline:
-                free = self._endpoints  # with a single attempt there is no later
-            if free:
-                return min(free, key=lambda endpoint: endpoint.in_flight)
-            await asyncio.sleep(LOOK_AGAIN)
-        return None
-
-    def _count(self, batch: Batch, endpoint: Endpoint, sent_at: float) -> None:
-        """What a request changes when it is sent."""
+            return
         self.stats.requests += 1
-        if batch.endpoint is None:
-            batch.first_sent_at = sent_at
-        else:
+        if batch.attempts:
             self.stats.retries += len(batch.waiting)
             self.stats.failovers += len(batch.waiting) * (batch.endpoint is not endpoint)
         batch.endpoint = endpoint
@@ -251,69 +226,72 @@ class AsyncClient:
         # Services take turns: of equally busy ones, that asked longest ago comes first.
         self._endpoints.remove(endpoint)
         self._endpoints.append(endpoint)
+        task = asyncio.create_task(self._request(batch, endpoint, now))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _request(self, batch: Batch, endpoint: Endpoint, sent_at: float) -> None:
+        items = [waiting.item for waiting in batch.waiting]
+        timeout = min(self.settings.timeout, batch.give_up_at - sent_at)  # after which nobody waits any more
+        outcomes: Sequence[Outcome]
+        try:
+            outcomes = await self._connections.ask(endpoint, items, timeout)
+        except ClientError as error:
+            outcomes = [error] * len(items)
+        finally:
+            endpoint.in_flight -= 1
+        now, first = monotonic(), outcomes[0]
+        if isinstance(first, Unavailable) and all(isinstance(outcome, Unavailable) for outcome in outcomes):
+            endpoint.failed(first, now)
+        else:
+            endpoint.succeeded()
+        self._deliver(batch, outcomes, now)
+        self._dispatch()
 
     # What becomes of an item
 
-    def _deliver(self, batch: Batch, endpoint: Endpoint, outcomes: Sequence[Outcome], sent_at: float) -> list[Batch]:
-        """Hands out what a request came to, and returns what is to be asked again."""
+    def _deliver(self, batch: Batch, outcomes: Sequence[Outcome], now: float) -> None:
+        """Hands out what a request came to, and keeps what is to be asked again."""
         again: list[Waiting] = []
-        now, size = self._now(), len(batch.waiting)
         for waiting, outcome in zip(batch.waiting, outcomes, strict=True):
             if isinstance(outcome, Result):
                 self._last_result_at = now
-                if not waiting.future.done():
-                    self.stats.items += 1
-                    waiting.future.set_result(outcome)
-            elif isinstance(outcome, Refused) and (size == 1 or not outcome.divisible):
-                self._end(waiting, batch, outcome, str(outcome))
+                self._finish(waiting, outcome)
+                continue
+            waiting.failure = outcome
+            if isinstance(outcome, Refused):
+                may_succeed = outcome.divisible and len(outcomes) > 1
             else:
-                waiting.failure = outcome
+                may_succeed = self.settings.deadline > 0
+            if may_succeed:
                 again.append(waiting)
-        failure = again[0].failure if len(again) == size else None
-        if failure is None:
-            endpoint.succeeded(sent_at)
-        elif not isinstance(failure, Refused):
-            endpoint.failed(failure, sent_at, now)
-        if again and not isinstance(failure, Refused):
-            if not self.settings.deadline:
-                for waiting in again:
-                    self._give_up(waiting, batch)
-                return []
-            batch.failures += 1
-            # At once at the next service, or after a pause if every one has had its turn.
-            rounds, turn = divmod(batch.failures, len(self._endpoints))
-            left = max(self._give_up_at(batch) - now, 0.0)
-            batch.pause = 0.0 if turn else min(pause(rounds, self.settings.max_backoff), left)
+            else:
+                self._fail(waiting, batch.endpoint, batch.attempts)
+        if not again:
+            return
+        # At once in smaller batches or at the next service, or after a pause if every one has had its turn.
+        rounds, turn = divmod(batch.attempts, len(self._endpoints))
+        at_once = turn or isinstance(again[0].failure, Refused)
+        due = now if at_once else now + pause(rounds, self.settings.max_backoff)
         # The cause may be the batch's size or one bad item; smaller batches find out which.
-        half = (size + 1) // 2 if failure is not None and failure.divisible else size
-        return [replace(batch, waiting=part) for part in (again[:half], again[half:]) if part]
+        half = (len(again) + 1) // 2 if again[0].failure.divisible else len(again)
+        self._again += [replace(batch, waiting=part, due=due) for part in (again[:half], again[half:]) if part]
 
-    def _give_up_at(self, batch: Batch) -> float:
-        """When a batch is given up. One that was never sent waits as long as others get results."""
-        start = batch.first_sent_at
-        if start is None:
-            start = max(batch.waiting[-1].asked_at, self._last_result_at)
-        return start + self.settings.deadline
+    def _fail(self, waiting: Waiting, endpoint: Endpoint, attempts: int) -> None:
+        failure = waiting.failure
+        said = f"The reward service {endpoint.label} {failure}"
+        if not isinstance(failure, Refused):
+            if attempts > 1:
+                said += f"; that was the last of {attempts} attempts in {monotonic() - waiting.asked_at:.1f} s"
+            said += ". Check the service's log"
+        self._finish(waiting, failure.becomes(f"{said}."))
 
-    def _give_up(self, waiting: Waiting, batch: Batch) -> None:
-        never = "has not answered anybody for the whole deadline, and this item was never sent"
-        failure = waiting.failure or Unavailable(never)
-        said = str(failure)
-        if batch.attempts > 1:
-            services = f" of {len(self._endpoints)} services" if len(self._endpoints) > 1 else ""
-            seconds = self._now() - waiting.asked_at
-            said += f"; that was the last of {batch.attempts} attempts{services} in {seconds:.1f} s"
-        self._end(waiting, batch, failure, f"{said}. Check the service's log")
-
-    def _end(self, waiting: Waiting, batch: Batch, failure: ClientError, said: str) -> None:
-        label = (batch.endpoint or self._endpoints[0]).label
-        self._fail(waiting, failure.becomes(f"The reward service {label} {said}."))
-
-    def _fail(self, waiting: Waiting, error: ClientError) -> None:
-        if not waiting.future.done():
+    def _finish(self, waiting: Waiting, outcome: Outcome) -> None:
+        if waiting.future.done():  # its caller has gone
+            return
+        if isinstance(outcome, Result):
+            self.stats.items += 1
+        else:
             self.stats.failures += 1
-            waiting.future.set_result(error)
-
-    def _ended(self, waiting: Waiting, _: "asyncio.Future[Outcome]") -> None:
-        self._waiting.discard(waiting)
-        self.stats.seconds_waited += self._now() - waiting.asked_at
+        self.stats.seconds_waited += monotonic() - waiting.asked_at
+        waiting.future.set_result(outcome)

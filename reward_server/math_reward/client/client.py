@@ -12,10 +12,9 @@ from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from math_reward.client.async_client import AsyncClient, Stats
+from math_reward.client.async_client import AsyncClient
 from math_reward.client.errors import ClientClosed, ClientError
 from math_reward.client.protocols import Item, Outcome, Result
-from math_reward.client.settings import Settings
 from math_reward.client.waiting import AnyItem, started
 
 _T = TypeVar("_T")
@@ -28,7 +27,7 @@ class Client:
         urls: of one or more services, such as ``http://127.0.0.1:8000``.
         settings: the other fields of ``math_reward.client.Settings``, such as ``token`` and ``deadline``.
 
-    A context manager; or call ``close`` yourself.
+    A context manager; or call ``close`` yourself. ``stats`` has its counters.
 
     Raises:
         ValueError: a setting cannot be used; one sentence.
@@ -36,6 +35,8 @@ class Client:
 
     def __init__(self, urls: str | Sequence[str], **settings: Any) -> None:
         self._client = AsyncClient(urls, **settings)
+        self.settings = self._client.settings
+        self.stats = self._client.stats
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="math-reward-client", daemon=True)
         self._thread.start()
@@ -45,16 +46,6 @@ class Client:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    @property
-    def settings(self) -> Settings:
-        """What it was made with."""
-        return self._client.settings
-
-    @property
-    def stats(self) -> Stats:
-        """The client's counters; they may be read at any time."""
-        return self._client.stats
 
     def close(self) -> None:
         """End all requests. Threads that still wait get a ``ClientClosed``."""
@@ -76,18 +67,16 @@ class Client:
         """The grade of one completion, later. Items that are submitted together share requests."""
         return self._begin(self._client.grade_item(item))
 
-    def grade_many(
-        self, items: Iterable[AnyItem], *, progress: bool = False, return_exceptions: bool = False
-    ) -> Iterator[Outcome]:
+    def grade_many(self, items: Iterable[AnyItem], *, return_exceptions: bool = False) -> Iterator[Outcome]:
         """The grades of many completions, in order; see ``AsyncClient.grade_many``.
 
         ``items`` is read in the caller's thread, a few batches ahead.
         """
 
-        def start(batch: list[Item]) -> "list[Future[list[Outcome]]]":
-            return [self._begin(self._outcomes(batch))]
+        def start(batch: list[Item]) -> "Future[list[Outcome]]":
+            return self._begin(self._outcomes(batch))
 
-        with contextlib.closing(started(items, self.settings, start, progress)) as futures:
+        with contextlib.closing(started(items, self.settings, start)) as futures:
             for future in futures:
                 for outcome in future.result():
                     if isinstance(outcome, ClientError) and not return_exceptions:

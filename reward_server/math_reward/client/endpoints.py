@@ -47,25 +47,19 @@ class Endpoint:
         self.held_until = -math.inf
         self._longest_pause = settings.max_backoff
         self._failures_in_a_row = 0
-        self._news_at = -math.inf  # outcomes of requests sent before this time say nothing new of its health
         self._logged_at = -math.inf
 
     def is_free(self, now: float) -> bool:
         """Whether it may get a request now. After a failure it gets one at a time until one succeeds."""
         return self.held_until <= now and not (self._failures_in_a_row and self.in_flight)
 
-    def succeeded(self, sent_at: float) -> None:
-        """A request that was sent at ``sent_at`` has brought results."""
-        self._news_at = max(self._news_at, sent_at)
+    def succeeded(self) -> None:
+        """A request has brought results."""
         self._failures_in_a_row = 0
 
-    def failed(self, failure: ClientError, sent_at: float, now: float) -> None:
-        """A request that was sent at ``sent_at`` has brought none: the service is left alone for a while.
-
-        The pause is longer with every failure in a row. Requests that were open at the same time count as one failure.
-        """
-        if sent_at >= self._news_at:
-            self._news_at = now
+    def failed(self, failure: ClientError, now: float) -> None:
+        """A request has brought none: the service is left alone for a while, longer with every failure in a row."""
+        if now >= self.held_until:  # else it was under way with one that failed, and says nothing new
             self._failures_in_a_row += 1
             self.held_until = now + pause(self._failures_in_a_row, self._longest_pause)
         self.held_until = max(self.held_until, now + failure.retry_after)

@@ -11,10 +11,7 @@ from math_reward.client.protocols import Item, Outcome, body, refusal
 from math_reward.client.settings import Settings, trusted
 
 CONNECT_TIMEOUT = 5.0
-"""Seconds an attempt; a host that drops packets must not cost the whole timeout of a request."""
-
-CONNECT_ATTEMPTS = 2
-"""A connection that came too late says nothing of the service, and some requests are sent only once."""
+"""Seconds; a host that drops packets must not cost the whole timeout of a request."""
 
 KEEPALIVE = 1.0
 """Seconds; shorter than services keep idle connections, so that none is closed during a request."""
@@ -28,37 +25,34 @@ class Connections:
         token = {"Authorization": f"Bearer {settings.token}"} if settings.token else {}
         self._http = httpx.AsyncClient(
             headers={"Content-Type": "application/json", **token},
-            transport=httpx.AsyncHTTPTransport(
-                limits=httpx.Limits(max_connections=most, max_keepalive_connections=most, keepalive_expiry=KEEPALIVE),
-                trust_env=False,  # no proxy gets between
-                verify=trusted(settings.verify),
-                retries=CONNECT_ATTEMPTS - 1,
-            ),
+            limits=httpx.Limits(max_connections=most, max_keepalive_connections=most, keepalive_expiry=KEEPALIVE),
+            verify=trusted(settings.verify),
+            timeout=httpx.Timeout(None, connect=min(CONNECT_TIMEOUT, settings.timeout / 2)),  # `ask` limits the whole
             follow_redirects=True,
-            trust_env=False,
+            trust_env=False,  # no proxy gets between
         )
 
     async def ask(self, endpoint: Endpoint, items: Sequence[Item], timeout: float) -> list[Outcome]:
         """The outcome for each item, in order; raises a ClientError if the request as a whole failed."""
         content = body(endpoint.protocol, items, endpoint.shares_prompts)
-        limits = httpx.Timeout(timeout, connect=min(CONNECT_TIMEOUT, timeout / (CONNECT_ATTEMPTS + 1)))
         try:
-            response = await asyncio.wait_for(self._http.post(endpoint.url, content=content, timeout=limits), timeout)
+            response = await asyncio.wait_for(self._http.post(endpoint.url, content=content), timeout)
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             if "CERTIFICATE_VERIFY_FAILED" in str(error):
                 todo = "pass verify= the file of its authority, or set SSL_CERT_FILE"
                 raise Refused(f"has a certificate that is not trusted ({error}), {todo}", Cause.CERTIFICATE) from None
             why = str(error) or "not in time"
             raise Unavailable(f"could not be reached ({why}), check that it runs, its URL and the firewall") from None
-        except (asyncio.TimeoutError, httpx.TimeoutException):
+        except asyncio.TimeoutError:
             raise Unavailable(f"did not answer within {timeout:.3g} s", divisible=True) from None
-        except (httpx.RemoteProtocolError, httpx.ReadError):  # one item of the batch may have crashed it
-            said = "hung up without an answer (if it has TLS, its URL needs https://)"
-            raise Unavailable(said, divisible=True) from None
+        except Exception as error:  # one item of the batch may have crashed it, and no caller may wait for ever
+            why = f"{type(error).__name__}; if it has TLS, its URL needs https://"
+            raise Unavailable(f"hung up without an answer ({why})", divisible=True) from None
         if response.status_code >= 400:
             raise refusal(response.status_code, response.headers.get("Retry-After", ""), response.content)
         endpoint.shares_prompts = response.headers.get("Accept-Prompts") == "shared"
         return endpoint.protocol.results(response.content, items)
 
     async def aclose(self) -> None:
+        """End all connections."""
         await self._http.aclose()

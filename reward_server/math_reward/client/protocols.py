@@ -13,7 +13,7 @@ Opens nothing. An error says why a request, or one item of its answer, has no re
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -143,21 +143,15 @@ class GradeProtocol:
         return [no_judgement(result, item) or result for result, item in zip(results, items, strict=True)]
 
 
-NO_JUDGEMENT = ("error", "bad_reference")
-"""Verdicts that do not judge the completion: an error, never a reward of 0."""
-
-
 def no_judgement(result: Result, item: Item) -> ClientError | None:
-    """The error for a verdict of NO_JUDGEMENT; None for another one."""
+    """The error, never a reward of 0, for a verdict that does not judge the completion; None for another one."""
+    why = f": {result.detail.rstrip('.')}" if result.detail else ""
     if result.verdict == "bad_reference":
-        why = f": {result.detail}" if result.detail else ""
         whose = f" (its prompt: {ends_of(item.prompt)!r})" if item.prompt else ""
         reference = (result.reference or str(item.reference))[:80]
-        said = f"cannot read the reference answer {reference!r}, fix this row of the data{whose}{why}"
-        return NotJudged(said.rstrip("."))
+        return NotJudged(f"cannot read the reference answer {reference!r}, fix this row of the data{whose}{why}")
     if result.verdict == "error":
-        said = f"could not grade the completion ({result.detail or 'its log says why'})".replace(".)", ")")
-        return Unavailable(said)
+        return Unavailable(f"could not grade the completion{why}")
     return None
 
 
@@ -166,11 +160,12 @@ def ends_of(prompt: str) -> str:
     return prompt if len(prompt) <= 200 else f"{prompt[:100]} ... {prompt[-100:]}"
 
 
-_Value = bool | float | list[bool | float | list[bool | float]]
+_ONE = msgspec.Meta(min_length=1, max_length=1)
+_Value = bool | float | Annotated[list[bool | float | Annotated[list[bool | float], _ONE]], _ONE]
 
 
 class _Values(msgspec.Struct):
-    """An answer of OpenRLHF's protocol: each value is a scalar, or in a list or two."""
+    """An answer of OpenRLHF's protocol to one query: each value is a scalar, or alone in a list or two."""
 
     rewards: _Value
     scores: _Value | None = None
@@ -192,11 +187,12 @@ class OpenRLHFProtocol:
     def results(answer: bytes, items: Sequence[Item]) -> list[Outcome]:
         """The outcome of the item; BadAnswer if this is no answer to such a request."""
         values = _decoded(answer, _Values)
-        reward = _only(values.rewards, "rewards")
-        score = reward if values.scores is None else _only(values.scores, "scores")
-        logs = {name: _only(value, f"extra_logs {name[:40]}") for name, value in (values.extra_logs or {}).items()}
+        reward = _only(values.rewards)
+        score = reward if values.scores is None else _only(values.scores)
+        logs = {name: _only(value) for name, value in (values.extra_logs or {}).items()}
         # The reward service, asked by this protocol, says in extra_logs that it did not judge.
-        verdict = next((verdict for verdict in NO_JUDGEMENT if logs.get(f"verdict_{verdict}") == 1), "")
+        no_verdicts = ("error", "bad_reference")
+        verdict = next((verdict for verdict in no_verdicts if logs.get(f"verdict_{verdict}") == 1), "")
         result = Result(reward, score == 1, verdict, scores=score, extra_logs=logs)
         return [no_judgement(result, items[0]) or result]
 
@@ -204,13 +200,10 @@ class OpenRLHFProtocol:
 Protocol = type[GradeProtocol] | type[OpenRLHFProtocol]
 
 
-def _only(value: Any, name: str) -> float:
+def _only(value: Any) -> float:
     """The one number that a value is or holds."""
-    for _ in range(2):
-        if isinstance(value, list):
-            if len(value) != 1:
-                raise BadAnswer(f"gave {len(value)} values as '{name}' for one query")
-            value = value[0]
+    while isinstance(value, list):
+        value = value[0]
     return float(value)
 
 
@@ -218,10 +211,8 @@ def _decoded(answer: bytes, kind: type[_Struct]) -> _Struct:
     """A struct from JSON, whose numbers are finite. The sentence never shows a value, which may be of a completion."""
     try:
         return msgspec.json.decode(answer, type=kind)
-    except msgspec.ValidationError as error:
-        raise BadAnswer(f"gave an answer of another form ({error}), check the URL", divisible=True) from None
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        said = "answered HTML or something else that is not JSON, check the URL"
+    except (ValueError, RecursionError) as error:
+        said = f"gave an answer of another form, perhaps HTML ({error}), check the URL"
         raise BadAnswer(said, divisible=True) from None
 
 
@@ -235,26 +226,24 @@ def body(protocol: Protocol, items: Sequence[Item], shared_prompts: bool) -> byt
         raise Refused(said, divisible=True) from None
 
 
+class _Refusal(msgspec.Struct):
+    """What a reward service says of a refusal. A detail that is no text, as of other servers, may hold the item."""
+
+    detail: str
+
+
 def refusal(status: int, retry_after: str, answer: bytes) -> ClientError:
     """The error for an answer with an HTTP status of 400 or more, from its header Retry-After and its body."""
-    said = _detail(answer)
+    try:
+        said = _decoded(answer, _Refusal).detail[:300].rstrip(".")
+    except BadAnswer:
+        said = ""
     if status in (408, 429) or status >= 500:
-        because = f": {said}" if said else ""
-        busy = status in (408, 429, 502, 503, 504)
         return Unavailable(
-            f"answered HTTP {status}{because}",
-            divisible=not busy,
+            f"answered HTTP {status}" + (f": {said}" if said else ""),
+            divisible=status not in (408, 429, 502, 503, 504),  # it is not just busy
             retry_after=float(retry_after) if retry_after.isdecimal() else 0.0,  # it may be a date
         )
     cause, todo = REFUSALS.get(status, (Cause.ITEM, "check the service's log"))
     hint = f"{said}; {todo}" if said else todo
     return Refused(f"refused the request with HTTP {status} ({hint})", cause, divisible=status in (413, 422))
-
-
-def _detail(answer: bytes) -> str:
-    """What a reward service says of a refusal: a text. What is no text, as of other servers, may hold the item."""
-    try:
-        detail = json.loads(answer)["detail"]
-    except (ValueError, RecursionError, TypeError, KeyError):
-        return ""
-    return detail[:300].rstrip(".") if isinstance(detail, str) else ""

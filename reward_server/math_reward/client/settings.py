@@ -74,10 +74,8 @@ class Settings:
     def _with_path(self, url: str) -> str:
         """The URL that is posted to: without a path it gets that of the service."""
         check_url(url)
-        parts = urlsplit(url)._replace(fragment="")
-        if self.grades(url):
-            parts = parts._replace(path=parts.path.rstrip("/") or GRADE_PATH)
-        return urlunsplit(parts)
+        parts = urlsplit(url)
+        return urlunsplit(parts._replace(path=parts.path.rstrip("/") or GRADE_PATH)) if self.grades(url) else url
 
 
 def check_url(url: str) -> None:
@@ -124,10 +122,9 @@ def token_of_environment() -> str | None:
     if token:
         raise ValueError(f"Set {TOKEN_VARIABLE} or {TOKEN_FILE_VARIABLE}, not both.")
     try:
-        lines = Path(path).read_text(encoding="utf-8").split("\n")
+        words = Path(path).read_text(encoding="utf-8").split()
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}, the file of {TOKEN_FILE_VARIABLE}, cannot be read: {error}.") from None
-    token = next((line.strip() for line in lines if line.strip()), "")
-    if not token:
+    if not words:
         raise ValueError(f"{path}, the file of {TOKEN_FILE_VARIABLE}, is empty: write the service's token into it.")
-    return token
+    return words[0]

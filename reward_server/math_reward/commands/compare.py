@@ -8,8 +8,8 @@ from collections import Counter
 from contextlib import ExitStack
 
 from math_reward.commands.options import add_grading_options, add_row_options, grading_options, named_fields
-from math_reward.commands.refusal import refusals, refuse
-from math_reward.limits import grading_limits
+from math_reward.commands.refusal import print_report, refusals, refuse
+from math_reward.limits import usable_cores
 
 MATH_VERIFY_SECONDS = (1.0, 15.0)
 """CPU seconds for an ordinary row, and for one that starts again, alone: the sum of Math-Verify's own limits."""
@@ -39,8 +39,7 @@ def run(arguments: argparse.Namespace) -> None:
     if importlib.util.find_spec("math_verify") is None:
         refuse("Math-Verify is not installed: pip install 'math-reward[math-verify]'.")
     from math_reward.commands.math_verify_grader import math_verify_grade
-    from math_reward.commands.output import created, print_report
-    from math_reward.commands.row_file import RowFile
+    from math_reward.commands.row_file import RowFile, created
     from math_reward.commands.rows import Labels, Row
     from math_reward.commands.windows import graded_in_order
     from math_reward.pool.worker_pool import WorkerPool
@@ -50,13 +49,13 @@ def run(arguments: argparse.Namespace) -> None:
     differ: list[str] = []
     bad_lines = 0
     with refusals(), ExitStack() as stack:
-        limits = grading_limits(arguments.workers, arguments.deadline)
+        workers = arguments.workers or usable_cores()
         file = stack.enter_context(RowFile(arguments.file, grading_options(arguments), named_fields(arguments)))
         written = created(stack, arguments.output) if arguments.output else None
         soon, late = MATH_VERIFY_SECONDS
         pools = (
-            stack.enter_context(WorkerPool(limits.workers, limits.deadline)),
-            stack.enter_context(WorkerPool(limits.workers, late, math_verify_grade, head_start=soon)),
+            stack.enter_context(WorkerPool(workers, arguments.deadline)),
+            stack.enter_context(WorkerPool(workers, late, math_verify_grade, head_start=soon)),
         )
         for row, graded in graded_in_order(file, *pools):
             if not isinstance(row, Row):

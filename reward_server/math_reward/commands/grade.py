@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from math_reward.commands.options import STANDARD, add_grading_options, add_row_options, grading_options, named_fields
-from math_reward.commands.refusal import refusals, refuse
+from math_reward.commands.refusal import print_report, refusals, refuse
 from math_reward.grader import Grade, Options, Verdict, grade
-from math_reward.limits import GradingLimits, grading_limits
+from math_reward.limits import usable_cores
 
 FILE_OPTIONS = ("output", "completion_key", "reference_key", "prompt_key", "label_key", "workers")
 """Options that need ``--file``."""
@@ -70,17 +70,16 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.output == STANDARD and arguments.json:
         refuse("--json is for the report, which --output - leaves out: drop one of the two.")
     with refusals():
-        limits = grading_limits(arguments.workers, arguments.deadline)
         options = grading_options(arguments)
         if arguments.file is None:
-            _grade_one(arguments, limits, options)
-        _grade_file(arguments, limits, options)
+            _grade_one(arguments, options)
+        _grade_file(arguments, options)
 
 
-def _grade_one(arguments: argparse.Namespace, limits: GradingLimits, options: Options) -> NoReturn:
-    graded = _in_a_fork(lambda: grade(arguments.completion, arguments.reference, options=options), limits.deadline)
+def _grade_one(arguments: argparse.Namespace, options: Options) -> NoReturn:
+    graded = _in_a_fork(lambda: grade(arguments.completion, arguments.reference, options=options), arguments.deadline)
     if graded is None:
-        detail = f"Grading did not end within {limits.deadline:g} s of CPU time."
+        detail = f"Grading did not end within {arguments.deadline:g} s of CPU time."
         graded = Grade(Verdict.TIMEOUT, None, arguments.reference, detail)
     row = graded.as_dict()
     if arguments.json:
@@ -118,12 +117,12 @@ def _in_a_fork(call: Callable[[], Grade], cpu_seconds: float) -> Grade | None:
         refuse(f"The grader ended with exit code {process.exitcode}.")
 
 
-def _grade_file(arguments: argparse.Namespace, limits: GradingLimits, options: Options) -> NoReturn:
+def _grade_file(arguments: argparse.Namespace, options: Options) -> NoReturn:
     from math_reward.commands.grade_file import grade_file
-    from math_reward.commands.output import print_report
 
+    workers, named = arguments.workers or usable_cores(), named_fields(arguments)
     try:
-        report = grade_file(arguments.file, limits, options, named_fields(arguments), arguments.output)
+        report = grade_file(arguments.file, workers, arguments.deadline, options, named, arguments.output)
     except BrokenPipeError:
         sys.exit(BROKEN_PIPE)
     if arguments.output != STANDARD:

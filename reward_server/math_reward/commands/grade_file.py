@@ -3,7 +3,6 @@
 Check a data set with it before you train on it: no answer to a reference that cannot be read is ever rewarded.
 """
 
-import heapq
 import json
 import time
 from collections import Counter
@@ -13,17 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from math_reward.commands.options import STANDARD
-from math_reward.commands.output import created
-from math_reward.commands.row_file import RowFile
+from math_reward.commands.row_file import RowFile, created
 from math_reward.commands.rows import Fault, Labels, Row
 from math_reward.commands.windows import graded_in_order
 from math_reward.grader.verdict import Options, Verdict
-from math_reward.limits import GradingLimits
 from math_reward.pool.item import Graded
 from math_reward.pool.worker_pool import WorkerPool
-
-SLOWEST = 5
-"""How many of the slowest rows are reported."""
 
 LISTED = 20
 """How many lines of one kind the printed report lists; the JSON report lists all."""
@@ -52,8 +46,6 @@ class Report:
     bad_references: list[Fault] = field(default_factory=list)
     bad_lines: list[Fault] = field(default_factory=list)
     labels: Labels = field(default_factory=Labels)
-    slowest: list[tuple[float, int, str]] = field(default_factory=list)
-    """Seconds, line and verdict of the slowest rows, the slowest first."""
 
     @property
     def all_fine(self) -> bool:
@@ -77,9 +69,6 @@ class Report:
             reason = (grade.detail or f"the verdict is {verdict.value}.").removeprefix(DETAIL_OF_A_BAD_REFERENCE)
             self.bad_references.append(Fault(row.line, reason, grade.reference))
         self.labels.add(row, grade.correct)
-        heapq.heappush(self.slowest, (graded.seconds, row.line, verdict.value))
-        if len(self.slowest) > SLOWEST:
-            heapq.heappop(self.slowest)
 
     def as_dict(self) -> dict[str, Any]:
         """The report for a program to read."""
@@ -95,7 +84,6 @@ class Report:
             "accuracy": self.labels.accuracy,
             "false_accepts": self.labels.false_accepts,
             "false_rejects": self.labels.false_rejects,
-            "slowest": [{"line": line, "seconds": round(s, 6), "verdict": v} for s, line, v in self.slowest],
             "bad_references": [fault._asdict() for fault in self.bad_references],
             "bad_lines": [{"line": fault.line, "reason": fault.reason} for fault in self.bad_lines],
         }
@@ -112,14 +100,7 @@ class Report:
             for why, rows in self.errors.most_common(LISTED):
                 yield f"no verdict   {rows:,} rows: {why}"
         yield from self.labels.report("accuracy    ", LISTED)
-        if self.file.keys.completion is not None:
-            slowest = (f"line {line} {1000 * seconds:.1f} ms ({verdict})" for seconds, line, verdict in self.slowest)
-            yield "slowest      " + ", ".join(slowest)
-        yield (
-            f"references   {len(self.bad_references):,} cannot be used"
-            if self.bad_references
-            else ("references   all can be used")
-        )
+        yield f"references   {f'{len(self.bad_references):,} cannot' if self.bad_references else 'all can'} be used"
         yield from _faults(self.bad_references)
         if self.bad_lines:
             yield f"bad lines    {len(self.bad_lines):,} were skipped"
@@ -127,13 +108,19 @@ class Report:
 
 
 def grade_file(
-    path: str, limits: GradingLimits, options: Options, named: dict[str, str | None], output: str | None = None
+    path: str,
+    workers: int,
+    deadline: float,
+    options: Options,
+    named: dict[str, str | None],
+    output: str | None = None,
 ) -> Report:
     """Grades every line of a file in worker processes. Shows its progress on standard error if that is a terminal.
 
     Args:
         path: a ``.jsonl`` or ``.jsonl.gz`` file, or ``-`` for standard input.
-        limits: how many worker processes, and the CPU seconds that one row may take.
+        workers: how many worker processes.
+        deadline: CPU seconds that one row may take.
         options: how to grade.
         named: the names of the fields, see ``math_reward.commands.rows.find_keys``.
         output: a file to write: for each row, in order, a JSON object with its line and the result of ``/v1/grade``.
@@ -147,7 +134,7 @@ def grade_file(
     with ExitStack() as stack:
         file = stack.enter_context(RowFile(path, options, named))
         written = created(stack, output) if output is not None else None
-        pool = stack.enter_context(WorkerPool(*limits))
+        pool = stack.enter_context(WorkerPool(workers, deadline))
         report = Report(file)
         for row, graded in graded_in_order(file, pool):
             if isinstance(row, Fault):
@@ -158,7 +145,6 @@ def grade_file(
                 shown = graded[0].as_dict()
             if written is not None and shown is not None:
                 written.write(json.dumps({"line": row.line, **shown}) + "\n")
-    report.slowest.sort(reverse=True)
     report.seconds = time.perf_counter() - start
     return report
 

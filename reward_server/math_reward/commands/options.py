@@ -2,8 +2,10 @@
 
 import argparse
 import dataclasses
+from collections.abc import Callable
 
 from math_reward.grader.verdict import Mode, Options
+from math_reward.limits import DEADLINE, MAX_DEADLINE, MAX_WORKERS, MIN_DEADLINE
 
 STANDARD = "-"
 """The name of standard input, and of standard output, where a file is asked for."""
@@ -27,8 +29,9 @@ def add_grading_options(parser: argparse.ArgumentParser) -> None:
         elif option.type is Mode:
             parser.add_argument(flag, choices=[mode.value for mode in Mode], default=option.default, help=shown)
         else:
-            parser.add_argument(flag, type=_fraction, default=option.default, help=shown)
-    parser.add_argument("--deadline", type=float, help="seconds that grading one completion may take (2)")
+            parser.add_argument(flag, type=_between(0.0, 1.0), default=option.default, help=shown)
+    shown = "CPU seconds that grading one completion may take (2)"
+    parser.add_argument("--deadline", type=_between(MIN_DEADLINE, MAX_DEADLINE), default=DEADLINE, help=shown)
 
 
 def grading_options(arguments: argparse.Namespace) -> Options:
@@ -42,7 +45,7 @@ def add_row_options(group: argparse._ArgumentGroup) -> None:
     for what, usual in FIELDS.items():
         shown = f"the field with the {what} ({', '.join(usual)})"
         group.add_argument(f"--{what}-key", metavar="NAME", help=shown)
-    group.add_argument("--workers", type=int, help="grading processes (one per core)")
+    group.add_argument("--workers", type=_between(1, MAX_WORKERS), help="grading processes (one per core)")
 
 
 def named_fields(arguments: argparse.Namespace) -> dict[str, str | None]:
@@ -50,8 +53,17 @@ def named_fields(arguments: argparse.Namespace) -> dict[str, str | None]:
     return {what: getattr(arguments, f"{what}_key") for what in FIELDS}
 
 
-def _fraction(text: str) -> float:
-    value = float(text)
-    if not 0 <= value <= 1:
-        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 1")
-    return value
+def _between(low: float, high: float) -> Callable[[str], float]:
+    """Reads a number of the kind of ``low`` that is not outside of these bounds."""
+    kind = type(low)
+
+    def read(text: str) -> float:
+        try:
+            value = kind(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{text!r} is no number") from None
+        if not low <= value <= high:
+            raise argparse.ArgumentTypeError(f"{text} is not between {low:g} and {high:g}")
+        return value
+
+    return read

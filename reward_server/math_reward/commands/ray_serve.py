@@ -10,7 +10,6 @@ environment of a replica, no command line and no status.
 import argparse
 import logging
 import signal
-import sys
 from typing import Any
 
 from math_reward.commands.refusal import refuse
@@ -48,9 +47,6 @@ def application(settings: Settings, min_replicas: int, max_replicas: int) -> Any
     """The service as an application of Serve. It carries the settings, and so the token, to the replicas."""
 
     def build() -> FastAPI:
-        # multiprocessing runs the main module's file again in every process that it starts. In a Ray worker this is a
-        # script that imports Ray: each grading process would load Ray, and take a second to start.
-        vars(sys.modules["__main__"]).pop("__file__", None)
         return create_app(settings)
 
     deployment = serve.deployment(

@@ -1,11 +1,10 @@
-"""How a command ends when it refuses its arguments."""
+"""How a command ends: with a report, or when it refuses its arguments."""
 
+import io
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
-
-from math_reward.limits import LimitRefused
 
 
 def refuse(sentence: str) -> NoReturn:
@@ -16,13 +15,20 @@ def refuse(sentence: str) -> NoReturn:
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """Refuses what a file, a limit or a missing worker raises. Ctrl-C ends the process with exit code 130."""
+    """Refuses what a file or a missing worker raises. Ctrl-C ends the process with exit code 130."""
     from math_reward.commands.rows import FileRefused
     from math_reward.pool.lane import NoWorkers
 
     try:
         yield
-    except (FileRefused, LimitRefused, NoWorkers) as error:
+    except (FileRefused, NoWorkers) as error:
         refuse(str(error))
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def print_report(report: object) -> None:
+    """Prints; a reference in it may be text that the terminal cannot show."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    print(report)

@@ -1,15 +1,12 @@
-"""A file of rows to grade, or standard input: opens it, finds the fields with its first row, reads it row by row."""
+"""Files of rows, or standard input: opens them, finds the fields with the first row, reads rows; creates files."""
 
 import gzip
-import os
-import select
 import sys
 import zlib
-from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from math_reward.commands.options import STANDARD
 from math_reward.commands.rows import Fault, FileRefused, Keys, Row, find_keys, read_row
@@ -29,8 +26,8 @@ class RowFile:
         size: the file's bytes; None where they cannot be known.
 
     Raises:
-        FileRefused: on entry, the file cannot be opened; from the iteration, it is damaged, its first row lacks a
-            field that is needed, or it has no row.
+        FileRefused: the file cannot be opened; from the iteration, it is damaged, its first row lacks a field that is
+            needed, or it has no row.
     """
 
     def __init__(self, path: str, options: Options, named: dict[str, str | None]) -> None:
@@ -39,21 +36,22 @@ class RowFile:
         self._path = path
         self._options = options
         self._named = named
-        self._stack = ExitStack()
+        if path == STANDARD:
+            # A reader of its own: who waits inside that of sys.stdin holds a lock that the interpreter needs to exit.
+            self._raw = open(sys.stdin.fileno(), "rb", closefd=False)  # noqa: SIM115 (never closed)
+            return
+        try:
+            self._raw = open(path, "rb")  # noqa: SIM115 (closed on exit)
+        except OSError as error:
+            raise FileRefused(f"{path} cannot be read: {error.strerror}.") from None
+        self.size = Path(path).stat().st_size or None  # that of a pipe is 0
 
     def __enter__(self) -> "RowFile":
-        if self._path == STANDARD:
-            self._raw: Any = _StandardInput()
-            return self
-        try:
-            self._raw = self._stack.enter_context(open(self._path, "rb"))
-        except OSError as error:
-            raise FileRefused(f"{self._path} cannot be read: {error.strerror}.") from None
-        self.size = Path(self._path).stat().st_size or None  # that of a pipe is 0
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stack.close()
+        if self._path != STANDARD:  # Another thread may still wait for its next line.
+            self._raw.close()
 
     @property
     def keys(self) -> Keys:
@@ -64,11 +62,7 @@ class RowFile:
     @property
     def bytes_read(self) -> int:
         """How much of ``size`` has been read."""
-        return 0 if self.size is None else int(self._raw.tell())
-
-    def pauses(self) -> bool:
-        """Whether this is standard input and its next row has yet to come."""
-        return isinstance(self._raw, _StandardInput) and self._raw.pauses()
+        return 0 if self.size is None else self._raw.tell()
 
     def __iter__(self) -> Iterator[Row | Fault]:
         first_fault: Fault | None = None
@@ -99,38 +93,15 @@ class RowFile:
             raise FileRefused(f"{self._path} cannot be read to its end: {error}.") from None
 
 
-class _StandardInput:
-    """The lines of standard input, with a word on whether the next one is there."""
+def created(stack: ExitStack, path: str) -> IO[str]:
+    """A new file for text, which ``stack`` closes; or standard output, to which each line goes as it is written.
 
-    def __init__(self) -> None:
-        self._number = sys.stdin.fileno()
-        self._lines: deque[bytes] = deque()
-        self._begun = b""  # a line without its end
-        self._ended = False
-
-    def __iter__(self) -> Iterator[bytes]:
-        while self._lines or not self._ended:
-            if self._lines:
-                yield self._lines.popleft()
-            else:
-                # Not a blocking read: Python handles no signal, such as that of Ctrl-C, that comes just before one.
-                self._take_in(0.2)
-
-    def pauses(self) -> bool:
-        """Whether the next line that is not blank has yet to come."""
-        while not self._ended and not any(line.strip() for line in self._lines):
-            if not self._take_in(0):
-                return True
-        return False
-
-    def _take_in(self, seconds: float) -> bool:
-        """Reads what comes within so many seconds; False if nothing does."""
-        if not select.select([self._number], [], [], seconds)[0]:
-            return False
-        content = os.read(self._number, 65_536)
-        *lines, self._begun = (self._begun + content).split(b"\n")
-        self._lines.extend(line + b"\n" for line in lines)
-        if not content:
-            self._ended = True
-            self._lines.extend([self._begun] if self._begun else [])
-        return True
+    Raises:
+        FileRefused: it cannot be written.
+    """
+    try:
+        if path == STANDARD:
+            return stack.enter_context(open(sys.stdout.fileno(), "w", encoding="utf-8", buffering=1, closefd=False))
+        return stack.enter_context(open(path, "w", encoding="utf-8"))
+    except OSError as error:
+        raise FileRefused(f"{path} cannot be written: {error.strerror}.") from None

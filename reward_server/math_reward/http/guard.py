@@ -1,18 +1,21 @@
 """What stands before the routes: the token, the limits of bodies, draining; the request id, the metrics, the log."""
 
 import asyncio
+import contextlib
 import hashlib
 import hmac
+import json
 import re
+import sys
 import time
 import uuid
+from datetime import datetime, timezone
 
 import anyio
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from math_reward.http.access_log import AccessLog
 from math_reward.http.lifecycle import Lifecycle
 from math_reward.http.metrics import Metrics
 from math_reward.settings import Settings
@@ -46,16 +49,13 @@ class Guard:
     has a new one.
     """
 
-    def __init__(
-        self, app: ASGIApp, settings: Settings, lifecycle: Lifecycle, metrics: Metrics, access_log: AccessLog | None
-    ) -> None:
+    def __init__(self, app: ASGIApp, settings: Settings, lifecycle: Lifecycle, metrics: Metrics) -> None:
         self._app = app
         # Digests have the same length, so the time of a comparison does not depend on a token's.
         self._digests = [_digest(token.encode()) for token in settings.tokens]
         self._settings = settings
         self._lifecycle = lifecycle
         self._metrics = metrics
-        self._access_log = access_log
         self._pending = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -83,15 +83,18 @@ class Guard:
         finally:
             seconds, path = time.perf_counter() - start, scope["path"]
             self._metrics.request(path if path in ROUTES else "other", status, seconds)
-            if self._access_log and not (path in PROBES and status < 400):
-                self._access_log.write(
-                    request_id=request_id.decode(),
-                    client=scope["client"][0] if scope["client"] else None,
-                    method=scope["method"],
-                    path=path,
-                    status=status,
-                    seconds=round(seconds, 6),
-                )
+            if self._settings.access_log and not (path in PROBES and status < 400):
+                line = {
+                    "time": datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
+                    "request_id": request_id.decode(),
+                    "client": scope["client"][0] if scope["client"] else None,
+                    "method": scope["method"],
+                    "path": path,
+                    "status": status,
+                    "seconds": round(seconds, 6),
+                }
+                with contextlib.suppress(OSError):  # nobody reads standard error any more
+                    print(json.dumps(line), file=sys.stderr, flush=True)
 
     async def _post(self, scope: Scope, headers: dict[bytes, bytes], receive: Receive, send: Send) -> None:
         body = bytearray()

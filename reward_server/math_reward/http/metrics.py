@@ -1,30 +1,30 @@
 """The metrics that Prometheus reads at /metrics."""
 
-import copy
 import itertools
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from prometheus_client import CollectorRegistry, Gauge, Histogram, generate_latest
 from prometheus_client import Counter as Total
+from prometheus_client.core import CounterMetricFamily
+from prometheus_client.registry import Collector
 
 from math_reward import __version__
 from math_reward.grader import Stage, Verdict
 from math_reward.http.lifecycle import Lifecycle
 from math_reward.pool.item import Graded
-from math_reward.pool.pool import RESTARTS, Pool, PoolCounters
+from math_reward.pool.pool import RESTARTS, Pool
 
 REQUEST_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 GRADING_BUCKETS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 
 
 class Metrics:
-    """The service's metrics, in a registry of their own. It counts requests and items itself, and takes over the
-    pool's own counts when it is asked.
-    """
+    """The service's metrics, in a registry of their own."""
 
     def __init__(self, pool: Pool, lifecycle: Lifecycle) -> None:
         self._registry = CollectorRegistry()
+        self._registry.register(_PoolsOwn(pool))
         self._requests = self._counter("requests", "HTTP requests answered.", "route", "status")
         self._request_seconds = Histogram(
             "math_reward_request_seconds",
@@ -48,21 +48,13 @@ class Metrics:
         self._gauge("queued_items", "Items that wait for a worker.").set_function(lambda: pool.queued)
         self._gauge("requests_in_flight", "POST requests being answered.").set_function(lambda: lifecycle.in_flight)
         self._gauge("workers", "Worker processes that are alive.").set_function(lambda: len(pool.pids))
-        self._deadline_kills = self._counter("deadline_kills", "Items that ran into the deadline.")
-        self._restarts = self._counter("worker_restarts", "Worker processes replaced, by reason.", "reason")
-        self._cache_hits = self._counter("cache_hits", "Hits of the grader's caches.", "cache")
-        self._cache_misses = self._counter("cache_misses", "Misses of the grader's caches.", "cache")
-        self._seen = PoolCounters()
         build = Gauge("math_reward_build_info", "Always 1.", ["version"], registry=self._registry)
         build.labels(__version__).set(1)
         # From the start, since Prometheus sees no increase in a time series that begins with its first event.
-        for reason in RESTARTS:
-            self._restarts.labels(reason)
         for route, status in itertools.product(("/v1/grade", "/get_reward"), ("200", "401", "422", "429", "503")):
             self._requests.labels(route, status)
         for verdict in (Verdict.BAD_REFERENCE, Verdict.ERROR, Verdict.TIMEOUT):
             self._items.labels(verdict.value, "none")
-        self._pool = pool
 
     def _counter(self, name: str, text: str, *labels: str) -> Total:
         return Total(f"math_reward_{name}", text, labels, registry=self._registry)
@@ -86,14 +78,21 @@ class Metrics:
 
     def exposition(self) -> bytes:
         """Prometheus' text format."""
-        now, seen = self._pool.counters, self._seen
-        self._deadline_kills.inc(now.deadline_kills - seen.deadline_kills)
-        for metric, counts, before in (
-            (self._restarts, now.restarts, seen.restarts),
-            (self._cache_hits, now.cache_hits, seen.cache_hits),
-            (self._cache_misses, now.cache_misses, seen.cache_misses),
-        ):
-            for label, count in counts.items():
-                metric.labels(label).inc(count - before[label])
-        self._seen = copy.deepcopy(now)
         return generate_latest(self._registry)
+
+
+class _PoolsOwn(Collector):
+    """What the pool counts."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    def collect(self) -> Iterator[CounterMetricFamily]:
+        counts = self._pool.restarts
+        name, text = "math_reward_deadline_kills", "Items that ran into the deadline."
+        yield CounterMetricFamily(name, text, value=counts["deadline"])
+        name, text = "math_reward_worker_restarts", "Worker processes replaced, by reason."
+        restarts = CounterMetricFamily(name, text, labels=["reason"])
+        for reason in RESTARTS:
+            restarts.add_metric([reason], counts[reason])
+        yield restarts

@@ -6,7 +6,7 @@ import msgspec
 from fastapi import FastAPI
 from msgspec import Struct
 
-from math_reward.http.requests import ExplainRequest, GradeRequest, RewardRequest
+from math_reward.http.requests import GradeItem, GradeRequest, RewardRequest
 
 EXAMPLES: dict[type[Struct], Any] = {
     GradeRequest: {
@@ -17,7 +17,7 @@ EXAMPLES: dict[type[Struct], Any] = {
         "options": {"mode": "strict"},
     },
     RewardRequest: {"query": [r"Q: 1+1? A: \boxed{2}"], "prompts": ["Q: 1+1? A:"], "labels": ["2"]},
-    ExplainRequest: {"completion": r"Half of it, so \boxed{\frac{1}{2}}.", "reference": "0.5"},
+    GradeItem: {"completion": r"Half of it, so \boxed{\frac{1}{2}}.", "reference": "0.5"},
 }
 """A request of each kind."""
 

@@ -8,7 +8,7 @@ from pydantic import Field
 from math_reward.grader import Mode, Options
 from math_reward.http.bodies import BodyReader
 from math_reward.http.openapi import json_body
-from math_reward.http.requests import ExplainRequest
+from math_reward.http.requests import GradeItem
 from math_reward.http.schemas import GradeResult
 from math_reward.http.work import PROBLEMS, PlainRoute, body_of, graded_by, json_answer, token_documented
 from math_reward.pool.pool import Pool
@@ -44,7 +44,7 @@ def page_routes(settings: Settings, explainer: Pool) -> APIRouter:
     """
     defaults = Options(mode=Mode(settings.mode))
     router = APIRouter(route_class=PlainRoute)
-    requests = BodyReader(ExplainRequest)
+    requests = BodyReader(GradeItem)
     for path, (name, media_type) in _FILES.items():
         _add_file(router, path, name, media_type)
 
@@ -53,12 +53,12 @@ def page_routes(settings: Settings, explainer: Pool) -> APIRouter:
         response_model=ExplainResponse,
         dependencies=token_documented(settings),
         responses=PROBLEMS,
-        openapi_extra=json_body(ExplainRequest),
+        openapi_extra=json_body(GradeItem),
     )
     async def explain(request: Request) -> Response:
         """Grades one completion and says which rule decided."""
         item = body_of(request, requests).item(defaults)
-        (graded,) = await graded_by(explainer, request, [item], "no more may")
+        (graded,) = await graded_by(explainer, request, [item])
         return json_answer({**graded.as_dict(), "rule": graded.grade.rule}, {"Cache-Control": "no-store"})
 
     return router

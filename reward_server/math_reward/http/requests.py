@@ -2,13 +2,13 @@
 
 import dataclasses
 import math
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta, Struct
 
 from math_reward.grader import Mode, Options
-from math_reward.json_lines import MAX_REFERENCES, NoAnswer, reference_of
+from math_reward.json_lines import MAX_REFERENCES, reference_of
 from math_reward.pool.item import Item
 
 _OneReference = str | int | float | None
@@ -16,14 +16,7 @@ Reference = _OneReference | Annotated[list[_OneReference], Meta(max_length=MAX_R
 
 
 class Unusable(ValueError):
-    """A request cannot be used; the message is a sentence that names the item, the field and the fault."""
-
-
-def _graded_reference(where: str, reference: Any) -> str | tuple[str, ...]:
-    try:
-        return reference_of(reference)
-    except NoAnswer as fault:
-        raise Unusable(f"{where}: {fault}.") from None
+    """A request cannot be used; the message is a sentence that says which part of it, and why."""
 
 
 class Body(Struct, forbid_unknown_fields=True):
@@ -74,15 +67,11 @@ class GradeItem(Body):
     ] = None
     options: GradeOptions | None = None
 
-    def item(self, options: Options, place: str = "Field") -> Item:
-        """The item for the pool. ``options`` are those that it does not set; ``place`` begins the message.
-
-        Raises:
-            Unusable: it has too many references.
-        """
+    def item(self, options: Options) -> Item:
+        """The item for the pool. ``options`` are those that it does not set."""
         if self.options is not None:
             options = self.options.over(options)
-        reference = _graded_reference(f"{place} 'reference'", self.reference)
+        reference = reference_of(self.reference)
         return Item(self.completion, reference, self.prompt, options, prompt_may_be_absent=True)
 
 
@@ -120,18 +109,15 @@ class GradeRequest(Body):
             defaults: of the service.
 
         Raises:
-            Unusable: an item's prompt is not there, or it has too many references.
+            Unusable: an item's prompt is not there.
         """
         options = defaults if self.options is None else self.options.over(defaults)
         for index, item in enumerate(self.items):
             if isinstance(item.prompt, int):
                 if item.prompt >= len(self.prompts):
-                    raise Unusable(
-                        f"Item {index}, field 'prompt': there is no place {item.prompt} in 'prompts', which has "
-                        f"{len(self.prompts)}."
-                    )
+                    raise Unusable(f"Item {index} has prompt {item.prompt}; there are {len(self.prompts)} prompts.")
                 item.prompt = self.prompts[item.prompt]
-        return [item.item(options, f"Item {index}, field") for index, item in enumerate(self.items)]
+        return [item.item(options) for item in self.items]
 
 
 class RewardRequest(Struct):
@@ -148,17 +134,12 @@ class RewardRequest(Struct):
             defaults: of the service.
 
         Raises:
-            Unusable: the fields have different lengths, or a label is too long a list.
+            Unusable: the fields have different lengths.
         """
         lengths = [len(self.query), len(self.prompts), len(self.labels)]
         if len(set(lengths)) != 1:
             raise Unusable(
                 "query, prompts and labels have {}, {} and {} entries: send the same number of each.".format(*lengths)
             )
-        references = [_graded_reference(f"Field 'labels', item {i}", label) for i, label in enumerate(self.labels)]
-        given = zip(self.query, references, self.prompts, strict=True)
+        given = zip(self.query, map(reference_of, self.labels), self.prompts, strict=True)
         return [Item(query, reference, prompt, defaults) for query, reference, prompt in given]
-
-
-class ExplainRequest(GradeItem):
-    """One completion to grade and to explain."""

@@ -1,8 +1,8 @@
-"""The service's answers, with an example of each, for the OpenAPI document."""
+"""The service's answers, for the OpenAPI document."""
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from math_reward.grader import Stage, Verdict
 from math_reward.pool.item import Graded
@@ -28,39 +28,6 @@ class GradeResult(BaseModel):
 class GradeResponse(BaseModel):
     """The grades, in the order of the request's items."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "results": [
-                        {
-                            "reward": 1.0,
-                            "correct": True,
-                            "verdict": "correct",
-                            "answer": r"\frac{1}{2}",
-                            "reference": "0.5",
-                            "detail": None,
-                            "stage": "exact",
-                            "span": [22, 33],
-                            "seconds": 0.0004,
-                        },
-                        {
-                            "reward": 0.0,
-                            "correct": False,
-                            "verdict": "wrong",
-                            "answer": "3",
-                            "reference": "2",
-                            "detail": None,
-                            "stage": "exact",
-                            "span": [18, 19],
-                            "seconds": 0.0002,
-                        },
-                    ]
-                }
-            ]
-        }
-    )
-
     results: list[GradeResult]
 
 
@@ -71,18 +38,6 @@ class RewardResponse(BaseModel):
     (1,), while a list with one number would become (1, 1). For any other number of queries every value is a list with
     one entry per query.
     """
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "rewards": 1.0,
-                    "scores": 1.0,
-                    "extra_logs": {f"verdict_{v.value}": float(v == "correct") for v in Verdict},
-                }
-            ]
-        }
-    )
 
     rewards: float | list[float]
     scores: float | list[float]
@@ -105,13 +60,7 @@ def reward_answer(graded: list[Graded]) -> dict[str, Any]:
     return {"rewards": rewards, "scores": rewards, "extra_logs": logs}
 
 
-class Health(BaseModel):
-    """The service is up, or ready."""
-
-    status: str = Field(examples=["ok"])
-
-
 class Problem(BaseModel):
     """Why a request was refused."""
 
-    detail: str = Field(examples=["Item 3, field 'reference': field required."])
+    detail: str = Field(examples=["The body cannot be used: Expected `str`, got `int` - at `$.items[3].completion`."])

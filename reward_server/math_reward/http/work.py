@@ -15,40 +15,24 @@ from math_reward.http.metrics import Metrics
 from math_reward.http.openapi import json_body
 from math_reward.http.requests import GradeRequest, RewardRequest
 from math_reward.http.schemas import GradeResponse, Problem, RewardResponse, reward_answer
-from math_reward.nearest import no_such, sentence
 from math_reward.pool.item import Graded, Item
 from math_reward.pool.lane import NoWorkers
 from math_reward.pool.pool import Pool, PoolClosed, QueueFull
 from math_reward.settings import Settings
 
-NO_WORKERS_RETRY_SECONDS = 2
-"""When to try again if no worker could be started."""
+RETRY = {"Retry-After": "1"}
+"""For what may succeed soon. Who asks again doubles the pause."""
 
 ACCEPT_PROMPTS = {"Accept-Prompts": "shared"}
 """Tells a client that it may send each prompt once; it cannot know this of a service that may be an older one."""
-_ACCEPT_PROMPTS_DOCUMENTED = {
-    "Accept-Prompts": {
-        "description": "`shared`: items of a request may share `prompts`",
-        "schema": {"type": "string", "enum": ["shared"]},
-    }
-}
-_RETRY_AFTER = {"Retry-After": {"description": "Seconds to wait", "schema": {"type": "integer"}}}
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     401: {"model": Problem, "description": "No token, or a wrong one"},
     408: {"model": Problem, "description": "The body did not arrive in time"},
     413: {"model": Problem, "description": "The body is too big"},
     422: {"model": Problem, "description": "The body is not JSON, does not fit the schema, or has too many items"},
-    429: {
-        "model": Problem,
-        "description": "Too many items are waiting, or the bodies of all requests are too large together",
-        "headers": _RETRY_AFTER,
-    },
-    503: {
-        "model": Problem,
-        "description": "The service is draining, no grading process can be started, or an item could not be graded",
-        "headers": _RETRY_AFTER,
-    },
+    429: {"model": Problem, "description": "Too many items or bytes are under way; see Retry-After"},
+    503: {"model": Problem, "description": "The service stops, or nothing can be graded; see Retry-After"},
 }
 
 _Model = TypeVar("_Model", bound=Any)
@@ -65,16 +49,11 @@ def work_routes(settings: Settings, pool: Pool, metrics: Metrics) -> APIRouter:
     reward_requests = BodyReader(RewardRequest, settings.max_items)
 
     async def grade(request: Request, items: Sequence[Item]) -> list[Graded]:
-        graded = await graded_by(pool, request, items, f"{settings.max_queued:,} may")
+        graded = await graded_by(pool, request, items)
         metrics.items(graded)
         return graded
 
-    @router.post(
-        "/v1/grade",
-        response_model=GradeResponse,
-        responses={200: {"headers": _ACCEPT_PROMPTS_DOCUMENTED}},
-        openapi_extra=json_body(GradeRequest),
-    )
+    @router.post("/v1/grade", response_model=GradeResponse, openapi_extra=json_body(GradeRequest))
     async def grade_completions(request: Request) -> Response:
         """Grades completions; the results have the order and the number of the items."""
         items = body_of(request, grade_requests).to_grade(defaults)
@@ -92,8 +71,7 @@ def work_routes(settings: Settings, pool: Pool, metrics: Metrics) -> APIRouter:
     async def get_reward(request: Request, on_no_judgement: _OnNoJudgement = "zero") -> Response:
         """OpenRLHF's protocol for remote rewards: cuts the prompt off each query and grades the rest."""
         if on_no_judgement not in ("zero", "refuse"):
-            said = no_such("value of the parameter 'on_no_judgement'", on_no_judgement, ["zero", "refuse"])
-            raise HTTPException(422, sentence(said))
+            raise HTTPException(422, "The parameter 'on_no_judgement' is 'zero' or 'refuse'.")
         graded = await grade(request, body_of(request, reward_requests).to_grade(defaults))
         if on_no_judgement == "refuse":
             _refuse_what_is_no_judgement(graded)
@@ -111,10 +89,10 @@ class PlainRoute(APIRoute):
         known = [parameter.alias for parameter in self.dependant.query_params]
 
         async def handle(request: Request) -> Response:
-            unknown = next((name for name in request.query_params if name not in known), None)
-            if unknown is not None:
-                said = no_such("parameter", unknown, known) if known else f"There is no parameter {unknown[:40]!r}"
-                raise HTTPException(422, sentence(said))
+            for name in request.query_params:
+                if name not in known:
+                    has = " and ".join(known) or "none"
+                    raise HTTPException(422, f"There is no parameter {name[:40]!r}: the route has {has}.")
             answer: Response = await self.endpoint(request, **request.query_params)
             return answer
 
@@ -135,11 +113,8 @@ def json_answer(content: Any, headers: dict[str, str] | None = None) -> Response
     return Response(encode(content), media_type="application/json", headers=headers)
 
 
-async def graded_by(pool: Pool, request: Request, items: Sequence[Item], most: str) -> list[Graded]:
+async def graded_by(pool: Pool, request: Request, items: Sequence[Item]) -> list[Graded]:
     """The grades of a request's items.
-
-    Args:
-        most: the end of the sentence that says how many items wait already.
 
     Raises:
         HTTPException: 429 for a full queue; 503 where the pool is closed or cannot start a worker; 499, which only the
@@ -147,13 +122,12 @@ async def graded_by(pool: Pool, request: Request, items: Sequence[Item], most: s
     """
     try:
         return await _unless_hung_up(request, pool.grade(items))
-    except QueueFull as full:
-        said = f"{pool.queued:,} items wait already and {most}: try again in {full.retry_after} s."
-        raise HTTPException(429, said, {"Retry-After": str(full.retry_after)}) from None
+    except QueueFull:
+        raise HTTPException(429, f"{pool.queued:,} items wait already: try again in 1 s.", RETRY) from None
     except NoWorkers as error:
-        raise HTTPException(503, str(error), {"Retry-After": str(NO_WORKERS_RETRY_SECONDS)}) from None
+        raise HTTPException(503, str(error), RETRY) from None
     except PoolClosed:
-        raise HTTPException(503, STOPPED, {"Retry-After": "1"}) from None
+        raise HTTPException(503, STOPPED, RETRY) from None
 
 
 async def _unless_hung_up(request: Request, work: Coroutine[Any, Any, _T]) -> _T:
@@ -190,4 +164,4 @@ def _refuse_what_is_no_judgement(graded: list[Graded]) -> None:
         said = f"Item {index}: {one.grade.detail}"
         if one.grade.verdict is Verdict.BAD_REFERENCE:
             raise HTTPException(422, said)
-        raise HTTPException(503, said, {"Retry-After": "1"})
+        raise HTTPException(503, said, RETRY)

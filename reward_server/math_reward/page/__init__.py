@@ -1,4 +1,4 @@
-"""The service's page: its files, in ``static/``, and the explanation of a grade with both sides drawn in MathML.
+"""The service's page: its files, in ``static/``, which run in the browser, and the explanation of a grade.
 
-``explain.py`` and ``mathml.py`` run in a worker process of the explainer's own pool; ``static/`` runs in the browser.
+``explain.py`` runs in a worker process of the explainer's own pool.
 """

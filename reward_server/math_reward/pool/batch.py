@@ -13,14 +13,16 @@ class Batch:
     Args:
         size: how many items.
         each: called with the index and the grade of each item at once, in whatever order they come.
+        urgent: whether they come before all others that wait.
 
     Attributes:
         slow: whether its last item was slow. Then the next has a worker for itself, so that nothing of others waits
             behind it.
     """
 
-    def __init__(self, size: int, each: Callable[[int, Graded], None] | None = None) -> None:
+    def __init__(self, size: int, each: Callable[[int, Graded], None] | None = None, urgent: bool = False) -> None:
         self.each = each
+        self.urgent = urgent
         self.slow = False
         self.results: list[Graded | None] = [None] * size
         self.left = size

@@ -6,7 +6,7 @@ from typing import Any
 
 from math_reward.grader import Grade, Options
 from math_reward.json_lines import reference_of
-from math_reward.limits import DEADLINE, checked_deadline
+from math_reward.limits import DEADLINE, MAX_DEADLINE, MIN_DEADLINE
 from math_reward.pool.item import DEFAULT_OPTIONS, Item
 from math_reward.pool.worker_pool import WorkerPool
 
@@ -25,10 +25,9 @@ class Grader:
     """
 
     def __init__(self, deadline: float = DEADLINE) -> None:
-        try:
-            self._pool = WorkerPool(workers=1, deadline=checked_deadline(deadline))
-        except ValueError as error:
-            raise ValueError(f"deadline: {error}") from None
+        if not MIN_DEADLINE <= deadline <= MAX_DEADLINE:
+            raise ValueError(f"deadline: {deadline} is not between {MIN_DEADLINE} and {MAX_DEADLINE}.")
+        self._pool = WorkerPool(workers=1, deadline=deadline)
 
     def __enter__(self) -> "Grader":
         self._pool.__enter__()

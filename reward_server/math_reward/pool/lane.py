@@ -11,9 +11,6 @@ from math_reward.pool.item import Graded
 from math_reward.pool.worker import Limits
 from math_reward.pool.worker_process import WorkerProcess
 
-CHUNK_CHARACTERS = 500_000
-"""A chunk ends with the item that makes its completions longer than this, together."""
-
 AT_ONCE = 8
 """How many items of one batch a worker may hold: what waits behind them waits for no more."""
 
@@ -62,21 +59,14 @@ class Lane:
             entry = entries.popleft()
             entry.batch.slow = graded.seconds > SLOW_SECONDS
             entry.finish(graded)
-        if not entries:
-            worker.idle()
         self.dispatch()
 
-    def put(self, entries: list[Entry], *, first: bool = False) -> None:
-        """Queues entries at the end or, with ``first``, before all others."""
-        self.queue.put(entries, first=first)
-        self._after_put()
-
-    def put_back(self, entries: Sequence[Entry]) -> None:
-        """Queues entries again that a worker got and did not begin with; they keep their turns."""
-        self.queue.put_back(entries)
-        self._after_put()
-
-    def _after_put(self) -> None:
+    def put(self, entries: Sequence[Entry], *, back: bool = False) -> None:
+        """Queues entries or, with ``back``, queues again those that a worker did not begin with: these keep their
+        turns.
+        """
+        put = self.queue.put_back if back else self.queue.put
+        put(entries)
         if self._down is not None:
             self.give_up(self._down)
         self.dispatch()
@@ -119,15 +109,13 @@ class Lane:
         # Chunks are small when few items wait, so that every worker gets some.
         size = min(self._chunk_items, math.ceil(len(self.queue) / (2 * len(self.in_flight))))
         chunk: list[Entry] = []
-        characters = 0
         of_batch = Counter(entry.batch for entry in held)
-        while len(chunk) < size and characters < CHUNK_CHARACTERS:
+        while len(chunk) < size:
             entry = self.queue.peek()
             if entry is None or of_batch[entry.batch] >= AT_ONCE or (chunk and entry.batch.slow):
                 break
             chunk.append(self.queue.take())
             of_batch[entry.batch] += 1
-            characters += len(entry.item.completion)
             if entry.batch.slow:
                 break
         return chunk

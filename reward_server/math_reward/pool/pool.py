@@ -12,31 +12,27 @@ graded in worker processes, in two lanes:
 
 In both lanes the requests take turns, item by item, and the items of a request that nobody waits for are dropped.
 
-The deadline is CPU time, which a busy machine does not use up, so only the item itself can cause a ``timeout``. The
-pool remembers it: the same item is a ``timeout`` at once when it comes again. Any other end of a worker may have
-another cause. Its item is tried again in the slow lane, and becomes an ``error``, which is no judgement and not
-remembered, after as many tries as TRIES says. Grades arrive one by one, so none is lost with its worker. A worker that
-cannot be started costs no item: the pool tries again after longer and longer pauses, and refuses what waits after
+The deadline is CPU time, which a busy machine does not use up, so only the item itself can cause a ``timeout``. Any
+other end of a worker may have another cause. Its item is tried again in the slow lane, and becomes an ``error``, which
+is no judgement, after as many tries as TRIES says. Grades arrive one by one, so none is lost with its worker. A worker
+that cannot be started costs no item: the pool tries again after longer and longer pauses, and refuses what waits after
 NO_WORKER_SECONDS.
 """
 
 import asyncio
-import functools
 import logging
-import math
 import signal
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from typing import Any
 
 from math_reward.grader import Grade, Verdict, grade
 from math_reward.pool.batch import Batch, Entry
 from math_reward.pool.item import Graded, GradeFunction, Item
 from math_reward.pool.lane import Lane
-from math_reward.pool.worker import FULL, Caches, Limits
-from math_reward.pool.worker_process import UNKNOWN_ENDING, CannotStart, WorkerProcess, ending_of
+from math_reward.pool.worker import FULL, Limits
+from math_reward.pool.worker_process import UNKNOWN_ENDING, CannotStart, WorkerProcess
 
 logger = logging.getLogger(__name__)
 
@@ -51,9 +47,6 @@ LOW_WATER_ITEMS = 16
 
 RESTARTS = ("head_start", "deadline", "crash", "held_up", "unknown", "recycled", "could_not_start")
 """Why a worker is replaced."""
-
-REMEMBERED_ITEMS = 4096
-"""How many items that ran into the deadline are remembered."""
 
 CLOCK_SECONDS_PER_CPU_SECOND = 30.0
 """A worker is given up if its item has not had its CPU time after this many times as many seconds of the clock."""
@@ -75,31 +68,11 @@ NO_WORKER_SECONDS = 15.0
 
 
 class QueueFull(Exception):
-    """Too many items are waiting.
-
-    ``retry_after``: whole seconds, at least 1, until there may be room.
-    """
-
-    def __init__(self, retry_after: int) -> None:
-        super().__init__(f"too many items wait; there may be room in {retry_after} s")
-        self.retry_after = retry_after
+    """Too many items are waiting."""
 
 
 class PoolClosed(Exception):
     """The pool was closed before the items were graded."""
-
-
-@dataclass
-class PoolCounters:
-    """Counts since the pool was made; they may be read at any time."""
-
-    restarts: "Counter[str]" = field(default_factory=Counter)
-    """Workers replaced, by reason: one of RESTARTS."""
-    deadline_kills: int = 0
-    """Items that ran into the deadline; a remembered one does not count again."""
-    cache_hits: "Counter[str]" = field(default_factory=Counter)
-    """Hits of the grader's caches, ``verdict`` and ``reference``."""
-    cache_misses: "Counter[str]" = field(default_factory=Counter)
 
 
 class Pool:
@@ -116,6 +89,9 @@ class Pool:
 
     An async context manager: workers start in the background on entry, and have ended after exit. Every item gets a
     ``Graded``, however its worker ends; items that are not graded at exit raise PoolClosed.
+
+    Attributes:
+        restarts: how many workers were replaced, by reason: one of RESTARTS.
     """
 
     def __init__(
@@ -127,7 +103,7 @@ class Pool:
         clock_seconds: float | None = None,
         head_start: float = HEAD_START_SECONDS,
     ) -> None:
-        self.counters = PoolCounters()
+        self.restarts: Counter[str] = Counter()
         self._deadline = deadline
         self._grader = grader
         self._max_queued = max_queued
@@ -136,9 +112,6 @@ class Pool:
         fast = Limits(min(head_start, deadline), self._clock_seconds)
         self._fast = Lane(fast, CHUNK_ITEMS, LOW_WATER_ITEMS)
         self._slow = Lane(Limits(deadline, self._clock_seconds), chunk_items=1, low_water=0)
-        self._timed_out: OrderedDict[int, None] = OrderedDict()
-        self._graded = 0
-        self._grading_seconds = 0.0
         self._tasks: set[asyncio.Task[None]] = set()
         self._workers: set[WorkerProcess] = set()
         self._batches: set[Batch] = set()
@@ -151,31 +124,25 @@ class Pool:
                 self._spawn(self._keep_filled(lane))
         return self
 
-    def refuse(self) -> None:
-        """Raises PoolClosed in everybody who waits for grades, and takes no more items."""
-        self._closed = True
-        for batch in self._batches:
-            batch.refuse(PoolClosed("The pool was closed before the items were graded."))
-
     async def abandon(self) -> None:
         """Kills the workers, and refuses what waits and what comes. Nothing waits until they have ended."""
         await self._stop()
-        await asyncio.gather(*[worker.abandon() for worker in self._workers])
         self._executor.shutdown(wait=False)
 
     async def _stop(self) -> None:
-        self.refuse()
+        self._closed = True
+        for batch in self._batches:
+            batch.refuse(PoolClosed("The pool was closed before the items were graded."))
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._stop()
         for worker in self._workers:
             worker.kill()
             worker.close()
-        if self._workers:
-            await asyncio.wait([worker.ended for worker in self._workers], timeout=10)
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stop()
+        await asyncio.gather(*[worker.ending() for worker in self._workers])
         await asyncio.get_running_loop().run_in_executor(None, self._executor.shutdown)
 
     @property
@@ -192,13 +159,15 @@ class Pool:
         self,
         items: Iterable[Item],
         *,
-        first: bool = False,
+        urgent: bool = False,
         each: Callable[[int, Graded], None] | None = None,
     ) -> list[Graded]:
-        """Grades items, in order; with ``first`` before all that wait. If it is cancelled, its waiting items are
-        dropped.
+        """Grades items, in order. If it is cancelled, its waiting items are dropped.
 
-        ``each``: called with the index and the grade of each item at once, in whatever order they come.
+        Args:
+            items: what to grade.
+            urgent: whether they come before all that wait, and are taken even where too many do.
+            each: called with the index and the grade of each item at once, in whatever order they come.
 
         Raises:
             QueueFull: too many items are waiting; none of these was graded.
@@ -208,15 +177,12 @@ class Pool:
         items = list(items)
         if self._closed:
             raise PoolClosed("The pool is closed.")
-        if self._max_queued is not None and self.queued and self.queued + len(items) > self._max_queued and not first:
-            raise QueueFull(self._seconds_until_there_is_room())
+        if self._max_queued is not None and self.queued and self.queued + len(items) > self._max_queued and not urgent:
+            raise QueueFull
         if not items:
             return []
-        batch = Batch(len(items), each)
-        entries = [Entry(item, batch, index) for index, item in enumerate(items)]
-        if self._timed_out:
-            entries = [entry for entry in entries if not self._is_remembered(entry)]
-        self._fast.put(entries, first=first)
+        batch = Batch(len(items), each, urgent)
+        self._fast.put([Entry(item, batch, index) for index, item in enumerate(items)])
         self._batches.add(batch)
         try:
             await batch.done
@@ -226,10 +192,6 @@ class Pool:
                 self._fast.queue.drop(batch)
                 self._slow.queue.drop(batch)
         return [result for result in batch.results if result is not None]
-
-    def _seconds_until_there_is_room(self) -> int:
-        mean = self._grading_seconds / self._graded if self._graded else 0.0
-        return min(max(math.ceil(mean * self.queued / self._workers_per_lane), 1), 60)
 
     # Workers
 
@@ -243,13 +205,13 @@ class Pool:
         pause = FIRST_PAUSE_SECONDS
         failing_since: float | None = None
         while True:
-            worker = WorkerProcess(lane.limits, self._executor, functools.partial(self._receive, lane))
+            worker = WorkerProcess(lane.limits, self._executor, lane.graded)
             self._workers.add(worker)
             try:
                 await worker.start(self._grader)
             except CannotStart as error:
                 self._workers.discard(worker)
-                self.counters.restarts["could_not_start"] += 1
+                self.restarts["could_not_start"] += 1
                 logger.error("%s", error)
                 now = asyncio.get_running_loop().time()
                 failing_since = failing_since or now
@@ -263,64 +225,44 @@ class Pool:
             lane.join(worker)
             await asyncio.wait([worker.closed])
 
-    def _receive(self, lane: Lane, worker: WorkerProcess, messages: list[Any]) -> None:
-        """Handles the messages of a worker."""
-        grades = []
-        for message in messages:
-            if isinstance(message, Caches):
-                self.counters.cache_hits.update(message.hits)
-                self.counters.cache_misses.update(message.misses)
-            else:
-                grades.append(message)
-                self._grading_seconds += message.seconds
-        self._graded += len(grades)
-        lane.graded(worker, grades)
-
     async def _attend(self, lane: Lane, worker: WorkerProcess) -> None:
-        """Waits for a worker's end, and puts the items that it leaves back into a queue."""
+        """Waits for a worker's end, and decides what happens to the items that it leaves."""
         await asyncio.wait([worker.closed])
-        seconds = worker.seconds_on_item
         entries = lane.leave(worker)
         culprit = entries.popleft() if entries else None
         if culprit is not None:
             culprit.batch.slow = True
-        lane.put_back(entries)
-        await asyncio.wait([worker.ended])
-        ending = worker.ended.result()
+        lane.put(entries, back=True)
+        ending = await worker.ending()
         self._workers.discard(worker)
+        by_signal = {
+            signal.SIGPROF.name: "head_start" if lane is self._fast else "deadline",
+            signal.SIGALRM.name: "held_up",
+            f"exit code {FULL}": "recycled",
+            UNKNOWN_ENDING: "unknown",
+        }
+        reason = by_signal.get(ending, "crash")
+        self.restarts[reason] += 1
         if culprit is not None:
-            self._after(lane, worker, ending, culprit, seconds)
-        elif ending == ending_of(FULL):
-            self.counters.restarts["recycled"] += 1
-        else:
-            self.counters.restarts["unknown" if ending is UNKNOWN_ENDING else "crash"] += 1
-            logger.warning("An idle worker ended (%s).", ending)
+            self._after(lane, reason, ending, culprit)
 
-    def _after(self, lane: Lane, worker: WorkerProcess, ending: str, entry: Entry, seconds: float) -> None:
+    def _after(self, lane: Lane, reason: str, ending: str, entry: Entry) -> None:
         """Decides what happens to the item that a worker was grading when it ended."""
-        if ending == signal.SIGPROF.name and lane is self._fast:
-            self.counters.restarts["head_start"] += 1
+        if reason == "head_start":
             self._slow.put([entry])
-        elif ending == signal.SIGPROF.name:
-            self.counters.restarts["deadline"] += 1
-            self.counters.deadline_kills += 1
+        elif reason == "deadline":
             detail = f"Grading did not end within {self._deadline:g} s of CPU time."
             logger.warning("A worker was killed. %s", detail)
-            self._remember(entry.item)
-            entry.finish(_ungraded(Verdict.TIMEOUT, entry.item, detail, seconds))
-        elif ending == signal.SIGALRM.name or worker.late:
-            self.counters.restarts["held_up"] += 1
-            why = f"its worker got too little CPU time in {self._clock_seconds:g} s"
-            self._try_again(entry, "held_up", why, seconds)
-        elif ending == ending_of(FULL):  # between two items
-            self.counters.restarts["recycled"] += 1
-            lane.put_back([entry])
+            entry.finish(_ungraded(Verdict.TIMEOUT, entry.item, detail, self._deadline))
+        elif reason == "recycled":  # between two items
+            lane.put([entry], back=True)
+        elif reason == "held_up":
+            self._try_again(entry, "held_up", f"its worker got too little CPU time in {self._clock_seconds:g} s")
         else:
-            self.counters.restarts["unknown" if ending is UNKNOWN_ENDING else "crash"] += 1
             how = "killed" if ending in (signal.SIGKILL.name, UNKNOWN_ENDING) else "crash"
-            self._try_again(entry, how, f"its worker died ({ending})", seconds)
+            self._try_again(entry, how, f"its worker died ({ending})")
 
-    def _try_again(self, entry: Entry, how: str, why: str, seconds: float) -> None:
+    def _try_again(self, entry: Entry, how: str, why: str) -> None:
         """Sends an item whose worker was lost to the slow lane, or makes it an ``error`` after its last try."""
         logger.warning("An item has to be graded again: %s.", why)
         entry.lost[how] += 1
@@ -328,24 +270,7 @@ class Pool:
             self._slow.put([entry])
         else:
             detail = f"Grading failed {entry.lost[how]} times: {why}."
-            entry.finish(_ungraded(Verdict.ERROR, entry.item, detail, seconds))
-
-    # Items that ran into the deadline
-
-    def _remember(self, item: Item) -> None:
-        self._timed_out[hash(item)] = None
-        if len(self._timed_out) > REMEMBERED_ITEMS:
-            self._timed_out.popitem(last=False)
-
-    def _is_remembered(self, entry: Entry) -> bool:
-        """Whether the same item ran into the deadline before; if so, finishes it as a ``timeout``."""
-        key = hash(entry.item)
-        if key not in self._timed_out:
-            return False
-        self._timed_out.move_to_end(key)
-        detail = f"Grading the same item did not end within {self._deadline:g} s of CPU time before."
-        entry.finish(_ungraded(Verdict.TIMEOUT, entry.item, detail, 0.0))
-        return True
+            entry.finish(_ungraded(Verdict.ERROR, entry.item, detail, 0.0))
 
 
 def _ungraded(verdict: Verdict, item: Item, detail: str, seconds: float) -> Graded:

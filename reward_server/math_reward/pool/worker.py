@@ -8,8 +8,7 @@ whose signals nothing here handles, so that they end the process:
 * SIGALRM after so many seconds of the clock that something must be wrong.
 
 Frames on the socket: four bytes with the length, big-endian, then a pickle. To the worker: ``list[Item]``. From the
-worker: one ``Ready``, then a ``Graded`` for each item, in order and at once, and a ``Caches`` after the last item of
-each list.
+worker: one ``Ready``, then a ``Graded`` for each item, in order and at once.
 """
 
 import pickle
@@ -23,7 +22,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from math_reward.grader import cache_info
 from math_reward.grader.extraction.prompt import with_prompt
 from math_reward.pool.item import Graded, GradeFunction, Item
 
@@ -55,14 +53,6 @@ class Ready:
     """The worker has loaded the grader."""
 
 
-@dataclass(frozen=True)
-class Caches:
-    """Hits and misses of each of the grader's caches for one list of items."""
-
-    hits: dict[str, int]
-    misses: dict[str, int]
-
-
 def frame(message: Any) -> bytes:
     """A message in the form that is sent over the socket."""
     content = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
@@ -80,16 +70,12 @@ def work(channel: socket.socket, grader: GradeFunction, limits: Limits) -> None:
     try:
         with channel, channel.makefile("rb") as incoming:
             channel.sendall(frame(Ready()))
-            before = cache_info()
             is_full = _fullness()
             while header := incoming.read(LENGTH.size):
                 for item in pickle.loads(incoming.read(*LENGTH.unpack(header))):
                     channel.sendall(frame(_grade(grader, item, limits)))
                     if is_full():
                         sys.exit(FULL)
-                after = cache_info()
-                channel.sendall(frame(_difference(before, after)))
-                before = after
     except (EOFError, OSError):
         return  # The server has ended or has closed the pool.
 
@@ -120,11 +106,6 @@ def _fullness() -> Callable[[], bool]:
 
     limit = peak() + FULL_BYTES
     return lambda: peak() > limit
-
-
-def _difference(before: dict[str, tuple[int, int]], after: dict[str, tuple[int, int]]) -> Caches:
-    hits, misses = ({name: after[name][i] - before[name][i] for name in after} for i in (0, 1))
-    return Caches(hits, misses)
 
 
 def _set_timers(cpu_seconds: float, clock_seconds: float) -> None:

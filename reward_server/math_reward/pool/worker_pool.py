@@ -59,7 +59,7 @@ class WorkerPool:
 
     def submit(self, item: Item) -> "Future[Graded]":
         """Queues an item. The future raises PoolClosed if the pool is closed first."""
-        return asyncio.run_coroutine_threadsafe(self._grade(item), self._loop)
+        return self.submit_each([item])[0]
 
     def submit_each(self, items: Sequence[Item]) -> "list[Future[Graded]]":
         """Queues items together; one future for each. They raise PoolClosed if the pool is closed first."""
@@ -81,13 +81,13 @@ class WorkerPool:
         await self._loop.shutdown_default_executor()
 
     async def _grade_each(self, items: Sequence[Item], futures: "list[Future[Graded]]") -> None:
+        def tell(index: int, graded: Graded) -> None:
+            if futures[index].set_running_or_notify_cancel():
+                futures[index].set_result(graded)
+
         try:
-            await self._pool.grade(items, each=lambda index, graded: futures[index].set_result(graded))
+            await self._pool.grade(items, each=tell)
         except (PoolClosed, NoWorkers) as error:
             for future in futures:
                 if not future.done():
                     future.set_exception(error)
-
-    async def _grade(self, item: Item) -> Graded:
-        (graded,) = await self._pool.grade([item])
-        return graded

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from math_reward.client import AsyncClient, ClientError, Item, Result
+from math_reward.client import AsyncClient, ClientError, Item
 
 FAST = {"timeout": 60.0, "deadline": 120.0, "max_backoff": 0.02, "batch_wait": 0.02, "reward_models": True}
 """Limits that only a failure uses up, and pauses that cost a test little."""
@@ -51,7 +51,3 @@ def body(**fields: Any) -> dict[str, Any]:
     """An answer with one right result, but for these fields."""
     right = {"reward": 1.0, "correct": True, "verdict": "correct"}
     return {"results": [{name: value for name, value in (right | fields).items() if value != "absent"}]}
-
-
-def parts(result: Result) -> tuple[float, bool, float, str, dict[str, float]]:
-    return result.reward, result.correct, result.score, result.verdict, dict(result.extra_logs)

@@ -46,7 +46,7 @@ NOT_FINITE = Answer(body=body(reward=float("nan")))
 @pytest.mark.parametrize("fault", [Answer(500), Answer(delay=1.0), Answer(drop=True), Answer(body={}), NOT_FINITE])
 async def test_one_item_that_breaks_the_service_does_not_fail_its_neighbours(fault: Answer) -> None:
     with FakeRewardServer(always=lambda post: fault if "13" in post.texts else Answer()) as server:
-        async with asking(server.url, deadline=3.0, timeout=0.2) as client:
+        async with asking(server.url, deadline=1.5, timeout=0.2) as client:
             found = await outcomes(client, *range(16))
     bad = found.pop(13)
     assert isinstance(bad, Unavailable)

@@ -15,50 +15,32 @@ def endpoint() -> Endpoint:
     return Endpoint(url, Settings((url,), max_backoff=1000.0))
 
 
-def pause(one: Endpoint, now: float) -> float:
-    return one.held_until - now
-
-
-def test_a_pause_doubles_with_every_failure_in_a_row_up_to_the_longest_and_is_up_to_half_shorter_by_chance() -> None:
+def test_a_pause_doubles_up_to_the_longest_is_up_to_half_shorter_by_chance_and_disturbs_no_seed() -> None:
+    state = random.getstate()
     for failures, longest in [(1, 0.25), (2, 0.5), (3, 1.0), (4, 1.0), (10_000, 1.0)]:
         found = [endpoints.pause(failures, 1.0) for _ in range(200)]
         assert longest / 2 <= min(found) < max(found) <= longest
-
-
-def test_a_pause_takes_nothing_from_the_seeded_generator_of_a_run() -> None:
-    state = random.getstate()
-    endpoints.pause(1, 1.0)
-    assert random.getstate() == state
+    assert random.getstate() == state, "a run's seeded generator"
 
 
 def test_a_service_that_failed_is_left_alone_and_then_gets_one_request_at_a_time_until_one_succeeds() -> None:
     one = endpoint()
-    one.failed(GONE, sent_at=0.0, now=10.0)
-    assert 0.125 <= pause(one, 10.0) <= 0.25
-    assert not one.is_free(10.0)
+    one.in_flight = 2
+    for now in (10.0, 10.1):  # open together, so they fail as one
+        one.failed(GONE, now)
     later = one.held_until
-    assert one.is_free(later)
+    assert 10.125 <= later <= 10.25
+    one.in_flight = 0
+    assert [one.is_free(now) for now in (10.0, later)] == [False, True]
     one.in_flight = 1
     assert not one.is_free(later), "one at a time"
-    one.succeeded(sent_at=later)
+    one.failed(GONE, later)
+    assert 0.25 <= one.held_until - later <= 0.5, "the second in a row"
+    one.succeeded()
+    later = one.held_until
     assert one.is_free(later)
-
-
-def test_requests_that_were_open_together_fail_as_one() -> None:
-    one = endpoint()
-    for now in (10.0, 10.1, 10.2):
-        one.failed(GONE, sent_at=9.0, now=now)
-    assert pause(one, 10.0) <= 0.25, "one failure in a row, and not three"
-    one.failed(GONE, sent_at=11.0, now=11.0)
-    assert 0.25 <= pause(one, 11.0) <= 0.5
-
-
-def test_a_success_sent_before_a_failure_was_known_ends_the_row() -> None:
-    one = endpoint()
-    one.failed(GONE, sent_at=9.0, now=10.0)
-    one.succeeded(sent_at=9.5)
-    one.failed(GONE, sent_at=12.0, now=12.0)
-    assert pause(one, 12.0) <= 0.25, "the first of a new row"
+    one.failed(GONE, later)
+    assert one.held_until - later <= 0.25, "the first of a new row"
 
 
 def test_a_failing_service_is_named_once_a_minute_without_a_secret_of_its_url(
@@ -66,7 +48,7 @@ def test_a_failing_service_is_named_once_a_minute_without_a_secret_of_its_url(
 ) -> None:
     one = endpoint()
     for now in (1.0, 2.0, 60.0, 61.0):
-        one.failed(GONE, sent_at=now, now=now)
+        one.failed(GONE, now)
     assert (one.url, one.label) == ("http://a/v1/grade?key=secret", "http://a/v1/grade")
     assert [one.label in record.getMessage() for record in caplog.records] == [True, True]
     assert "secret" not in caplog.text

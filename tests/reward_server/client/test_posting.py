@@ -1,11 +1,7 @@
 """The way to a service: connections, limits, certificates and secrets."""
 
 import asyncio
-import contextlib
-import json
 import logging
-import select
-import socket
 import ssl
 import time
 from pathlib import Path
@@ -17,7 +13,19 @@ from math_reward.client import Cause, Client, Item, Refused, Unavailable, postin
 from ...certificates import write_certificate
 from ...fake_reward_server import Answer, FakeRewardServer, free_port
 from ...refusals import assert_refusal
-from .asking import FAST, PATHS, asking, body, error_of, lines, rewards
+from .asking import FAST, PATHS, asking, error_of, lines, rewards
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_a_redirect_is_followed_and_a_proxy_of_the_environment_is_not(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{free_port()}")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    with FakeRewardServer([Answer(307, headers={"Location": "/moved"})]) as server:
+        async with asking(server.url + path, deadline=0) as client:
+            assert await rewards(client, 0.5) == [0.5]
+        assert [post.path for post in server.posts] == [path, "/moved"]
 
 
 async def test_no_more_requests_are_under_way_than_max_in_flight_and_their_connections_are_reused() -> None:
@@ -27,22 +35,6 @@ async def test_no_more_requests_are_under_way_than_max_in_flight_and_their_conne
         assert len(server.posts) == 30
         assert server.most_at_once == 3
         assert server.connections == 3
-
-
-@pytest.mark.parametrize("path", PATHS)
-async def test_a_redirect_is_followed(path: str) -> None:
-    with FakeRewardServer([Answer(307, headers={"Location": "/moved"})]) as server:
-        async with asking(server.url + path) as client:
-            assert await rewards(client, 0.5) == [0.5]
-        assert [post.path for post in server.posts] == [path, "/moved"]
-
-
-async def test_a_proxy_of_the_environment_does_not_get_between(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{free_port()}")
-    monkeypatch.delenv("NO_PROXY", raising=False)
-    with FakeRewardServer() as server:
-        async with asking(server.url, deadline=0) as client:
-            assert await rewards(client, 0.5) == [0.5]
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -62,36 +54,6 @@ async def test_the_token_is_sent_and_neither_it_nor_an_item_is_ever_written_down
         assert "0.4711" not in text
         assert "the-reference" not in text
     assert "secret" not in str(error)
-
-
-async def test_a_connection_that_comes_too_late_is_tried_again_even_by_a_request_that_is_sent_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(posting, "CONNECT_TIMEOUT", 0.5)
-    with socket.socket() as listener, contextlib.ExitStack() as waiting:
-        listener.bind(("127.0.0.1", 0))
-        listener.settimeout(10)
-        listener.listen(0)  # the kernel leaves the attempts unanswered that do not fit
-        for _ in range(2):
-            one = waiting.enter_context(socket.socket())
-            one.setblocking(False)
-            one.connect_ex(listener.getsockname())
-
-        def answer() -> None:
-            content = json.dumps(body()).encode()
-            while True:
-                connection, _ = listener.accept()
-                if select.select([connection], [], [], 0.2)[0] and connection.recv(65536):
-                    break  # those that fill the queue say nothing
-            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(content), content))
-            connection.close()
-
-        async with asking(f"http://127.0.0.1:{listener.getsockname()[1]}", deadline=0) as client:
-            reward = asyncio.ensure_future(rewards(client, 1))
-            await asyncio.sleep(0.25)  # the kernel repeats the first attempt a second after it, so too late
-            await asyncio.to_thread(answer)
-            assert await reward == [1.0]
-            assert client.stats.retries == 0
 
 
 async def test_a_busy_event_loop_costs_the_client_in_its_thread_no_attempt_and_no_result(
@@ -127,7 +89,7 @@ def https_server(certificate: Path) -> FakeRewardServer:
     return FakeRewardServer(tls=context)
 
 
-async def test_a_service_is_trusted_by_whatever_has_its_certificate(tmp_path: Path) -> None:
+async def test_a_service_is_trusted_by_whatever_has_its_certificate_and_by_nothing_else(tmp_path: Path) -> None:
     own, other = own_pem(tmp_path, "own"), own_pem(tmp_path, "other")
     bundle = tmp_path / "bundle.pem"
     bundle.write_bytes(other.read_bytes() + own.read_bytes())
@@ -135,25 +97,15 @@ async def test_a_service_is_trusted_by_whatever_has_its_certificate(tmp_path: Pa
         for verify in (bundle, str(bundle), ssl.create_default_context(cafile=str(own))):
             async with asking(server.url, verify=verify) as client:
                 assert await rewards(client, 1) == [1.0]
-
-
-@pytest.mark.parametrize("bundle", ["other.pem", None])
-async def test_a_certificate_that_is_not_trusted_is_a_failure_at_once(tmp_path: Path, bundle: str | None) -> None:
-    own = own_pem(tmp_path, "own")
-    own_pem(tmp_path, "other")
-    with https_server(own) as server:
-        async with asking(server.url, verify=bundle and tmp_path / bundle, deadline=100_000.0) as client:
-            error = await error_of(client, 1)
-        assert not server.posts
-    assert isinstance(error, Refused)
-    assert error.cause is Cause.CERTIFICATE
-    assert error.cause.refuses_all
-    assert_refusal(str(error), "verify=")
-
-
-async def test_who_forgets_the_s_of_https_is_told(tmp_path: Path) -> None:
-    with https_server(own_pem(tmp_path, "own")) as server:
+        server.posts.clear()
+        for verify in (other, None):
+            async with asking(server.url, verify=verify, deadline=100_000.0) as client:
+                error = await error_of(client, 1)
+            assert (type(error), error.cause) == (Refused, Cause.CERTIFICATE)
+            assert error.cause.refuses_all
+            assert_refusal(str(error), "verify=")
         async with asking(server.url.replace("https://", "http://"), deadline=0) as client:
             error = await error_of(client, 1)
+        assert not server.posts
     assert isinstance(error, Unavailable)
     assert_refusal(str(error), "https://")

@@ -3,45 +3,39 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from math_reward.client import BadAnswer, Cause, Item, NotJudged, Unavailable
-from math_reward.client.protocols import GradeProtocol
 
 from ...fake_reward_server import Answer, FakeRewardServer, Post, right_answer
 from ...refusals import assert_refusal
-from .asking import PATHS, asking, body, error_of, item, outcomes, parts, rewards
+from .asking import PATHS, asking, body, error_of, item, outcomes, rewards
 
 MODEL = "/get_reward"
 
 # What is asked
 
+GRADED = {"items": [{"completion": "0.5", "reference": "1", "prompt": "prompt of 0.5"}]}
+ASKED: list[tuple[str, Item, str, dict[str, Any]]] = [
+    *((path, item("0.5"), "/v1/grade", GRADED) for path in ("", "/", "/v1/grade", "/v1/grade/")),
+    ("/behind/a/proxy/v1/grade", item("0.5"), "/behind/a/proxy/v1/grade", GRADED),
+    (
+        f"{MODEL}?model=a",
+        item("-1", "7"),
+        f"{MODEL}?model=a",
+        {"query": ["-1"], "prompts": ["prompt of -1"], "labels": ["7"]},
+    ),
+    (MODEL, Item("4", "4", "2+2="), MODEL, {"query": ["2+2=4"], "prompts": ["2+2="], "labels": ["4"]}),
+]
 
-@pytest.mark.parametrize("path", ["", "/", "/v1/grade", "/v1/grade/", "/behind/a/proxy/v1/grade"])
-async def test_the_grade_protocol_is_spoken_to_a_grade_path_and_to_a_url_without_path(path: str) -> None:
-    with FakeRewardServer() as server:
+
+@pytest.mark.parametrize(("path", "asked", "posted_to", "payload"), ASKED)
+async def test_the_path_of_a_url_says_which_protocol_is_spoken(
+    path: str, asked: Item, posted_to: str, payload: dict[str, Any]
+) -> None:
+    with FakeRewardServer(always=lambda post: Answer(body=body() | {"rewards": 1.0})) as server:
         async with asking(server.url + path) as client:
-            found = await outcomes(client, "1", "0.5")
-        [post] = server.posts
-    assert [parts(result) for result in found] == [(1.0, True, 1.0, "correct", {}), (0.5, False, 0.0, "wrong", {})]
-    assert post.path == (path.rstrip("/") or "/v1/grade")
-    assert post.payload == {
-        "items": [
-            {"completion": "1", "reference": "1", "prompt": "prompt of 1"},
-            {"completion": "0.5", "reference": "1", "prompt": "prompt of 0.5"},
-        ]
-    }
-
-
-async def test_openrlhfs_protocol_is_spoken_to_the_path_of_a_reward_model() -> None:
-    with FakeRewardServer() as server:
-        async with asking(server.url + "/get_reward?model=a") as client:
-            found = await outcomes(client, item("-0.5", reference="7"))
-        [post] = server.posts
-    assert [parts(result) for result in found] == [(-0.5, False, -0.5, "", {})]
-    assert post.path == "/get_reward?model=a"
-    assert post.payload == {"query": ["-0.5"], "prompts": ["prompt of -0.5"], "labels": ["7"]}
+            await client.grade_item(asked)
+    assert [(post.path, post.payload) for post in server.posts] == [(posted_to, payload)]
 
 
 async def test_without_reward_models_every_path_is_that_of_a_reward_service() -> None:
@@ -51,34 +45,17 @@ async def test_without_reward_models_every_path_is_that_of_a_reward_service() ->
     assert server.posts[0].items
 
 
-async def test_a_reward_model_gets_prompt_and_completion_where_there_is_no_other_query() -> None:
-    with FakeRewardServer(always=lambda post: Answer(body={"rewards": 1.0})) as server:
-        async with asking(server.url + MODEL) as client:
-            await client.grade_item(Item("4", "4", "2+2="))
-    assert server.posts[0].payload == {"query": ["2+2=4"], "prompts": ["2+2="], "labels": ["4"]}
-
-
-# Prompts that items share
-
-
-@given(prompts=st.lists(st.text(max_size=5), max_size=12))
-def test_a_request_with_shared_prompts_says_the_same_as_the_other_and_has_each_prompt_once(prompts: list[str]) -> None:
-    items = [Item(f"says {i}", f"{i % 3}", prompt) for i, prompt in enumerate(prompts)]
-    shared = GradeProtocol.question(items, shared_prompts=True)
-    texts = shared.get("prompts", [])
-    assert sorted(texts) == sorted(set(prompts))
-    unfolded = [{**row, "prompt": texts[row["prompt"]]} for row in shared["items"]]
-    assert {"items": unfolded} == GradeProtocol.question(items, shared_prompts=False)
-
-
 async def test_a_service_that_says_so_gets_each_prompt_once_a_request_from_then_on() -> None:
     group = [Item(str(i), "1", prompt) for i, prompt in enumerate(["one", "one", "two", "one"])]
     with FakeRewardServer(always=lambda post: Answer(headers={"Accept-Prompts": "shared"})) as server:
         async with asking(server.url, batch_size=4) as client:
             assert await outcomes(client, *group) == await outcomes(client, *group)
     first, second = (post.payload for post in server.posts)
-    assert first == GradeProtocol.question(group, shared_prompts=False)
-    assert second == GradeProtocol.question(group, shared_prompts=True)
+    assert first == {
+        "items": [{"completion": one.completion, "reference": "1", "prompt": one.prompt} for one in group]
+    }
+    places = zip(first["items"], [0, 0, 1, 0], strict=True)
+    assert second == {"prompts": ["one", "two"], "items": [row | {"prompt": place} for row, place in places]}
 
 
 # What an answer means
@@ -105,13 +82,14 @@ async def test_every_shape_that_openrlhfs_reward_models_answer_in_is_understood(
     assert found.correct == (expected[1] == 1)
 
 
-@pytest.mark.parametrize("verdict", ["wrong", "no_answer", "timeout", "too_complex", "a verdict of a later version"])
+@pytest.mark.parametrize("verdict", ["wrong", "timeout", "a verdict of a later version"])
 async def test_a_verdict_on_the_completion_is_a_reward_that_keeps_it(verdict: str) -> None:
-    answer = body(reward=0.0, correct=False, verdict=verdict, detail=None)
-    with FakeRewardServer([Answer(body=answer)]) as server:
+    answers = [Answer(body=body(reward=0.0, correct=False, verdict=verdict, detail=None)), Answer(body=body())]
+    with FakeRewardServer(answers) as server:
         async with asking(server.url) as client:
-            [result] = await outcomes(client, 1)
-    assert parts(result) == (0.0, False, 0.0, verdict, {})
+            [wrong], [right] = await outcomes(client, 1), await outcomes(client, 1)
+    assert (wrong.reward, wrong.correct, wrong.score, wrong.verdict) == (0.0, False, 0.0, verdict)
+    assert (right.reward, right.correct, right.score, right.extra_logs) == (1.0, True, 1.0, {})
 
 
 async def test_the_verdict_error_is_asked_again_for_that_item_alone() -> None:
@@ -166,12 +144,10 @@ REFUSED: list[tuple[str, Any, str]] = [
     (MODEL, {"error": "out of memory"}, "rewards"),
     *((MODEL, {"rewards": one}, "rewards") for one in (None, [[1.0, 2.0]], [[[1.0]]], [None], "1.0")),
     (MODEL, {"rewards": [NAN]}, "JSON"),
-    (MODEL, {"rewards": []}, "0 values"),
-    (MODEL, {"rewards": [1.0, 2.0]}, "2 values"),
-    (MODEL, {"rewards": 1.0, "scores": [1, 0]}, "'scores'"),
+    *((MODEL, {"rewards": one}, "rewards`") for one in ([], [1.0, 2.0])),
+    (MODEL, {"rewards": 1.0, "scores": [1, 0]}, "scores`"),
     (MODEL, {"rewards": 1.0, "extra_logs": [1]}, "extra_logs"),
-    (MODEL, {"rewards": 1.0, "extra_logs": {"tag": "a"}}, "extra_logs"),
-    (MODEL, {"rewards": 1.0, "extra_logs": {"tag": [1, 2]}}, "'extra_logs tag'"),
+    *((MODEL, {"rewards": 1.0, "extra_logs": {"tag": one}}, "extra_logs") for one in ("a", [1, 2])),
 ]
 
 
@@ -179,23 +155,23 @@ REFUSED: list[tuple[str, Any, str]] = [
 async def test_an_answer_that_is_none_is_asked_again_or_becomes_an_error_that_says_what_was_wrong(
     path: str, answer: Any, named: str
 ) -> None:
-    with FakeRewardServer(always=lambda post: Answer(body=answer)) as server:
+    with FakeRewardServer([Answer(body=answer), Answer(body=answer)]) as server:
         async with asking(server.url + path, deadline=0) as client:
             error = await error_of(client, "0.5")
-    assert isinstance(error, BadAnswer)
-    assert_refusal(str(error), named)
-    with FakeRewardServer([Answer(body=answer)]) as server:
+        assert isinstance(error, BadAnswer)
+        assert_refusal(str(error), named)
         async with asking(server.url + path) as client:
             assert await rewards(client, "0.5") == [0.5]
-        assert len(server.posts) == 2
+        assert len(server.posts) == 3
 
 
 @pytest.mark.parametrize(
     ("path", "answer"),
-    [("", body(verdict="error")), (MODEL, {"rewards": 0.0, "extra_logs": {"verdict_error": 1.0}})],
+    [("", body(verdict="error", detail="Why.")), (MODEL, {"rewards": 0.0, "extra_logs": {"verdict_error": 1.0}})],
 )
 async def test_what_could_not_be_graded_to_the_end_is_an_error_and_no_reward(path: str, answer: Any) -> None:
     with FakeRewardServer(always=lambda post: Answer(body=answer)) as server:
         async with asking(server.url + path, deadline=0) as client:
             error = await error_of(client, "0.5")
     assert (type(error), error.cause) == (Unavailable, Cause.UNAVAILABLE)
+    assert_refusal(str(error), *(["completion: Why."] if not path else []))

@@ -5,7 +5,9 @@ import asyncio
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -15,7 +17,7 @@ from math_reward.client import AsyncClient, Cause, ClientClosed, Refused, Unavai
 
 from ... import fake_reward_server
 from ...fake_reward_server import Answer, FakeRewardServer, free_port
-from .asking import FAST, PATHS, asking, error_of, item, lines, outcomes, rewards
+from .asking import FAST, PATHS, asking, body, error_of, item, lines, outcomes, rewards
 
 # What is asked again, and what is not
 
@@ -52,20 +54,30 @@ async def test_a_refusal_is_not_asked_again(status: int, path: str) -> None:
     assert ("MATH_REWARD_TOKEN" in str(error)) == (status in (401, 403))
 
 
-async def test_a_service_that_says_when_to_come_back_is_left_alone_until_then() -> None:
-    with FakeRewardServer([Answer(429, headers={"Retry-After": "1"})]) as server:
-        async with asking(server.url) as client:
-            assert await rewards(client, 0.5) == [0.5]
-        first, second = server.posts
-    assert second.at - first.at >= 0.9
-
-
-@pytest.mark.parametrize("header", ["soon", "-5", "nan", "Wed, 21 Oct 2015 07:28:00 GMT"])
-async def test_a_retry_after_without_meaning_does_not_hold_up_the_retry(header: str) -> None:
+@pytest.mark.parametrize(
+    ("header", "least"), [("1", 0.9), *((one, 0.0) for one in ("-5", "nan", "Wed, 21 Oct 2015 07:28:00 GMT"))]
+)
+async def test_a_service_that_says_when_to_come_back_is_left_alone_until_then(header: str, least: float) -> None:
     with FakeRewardServer([Answer(503, headers={"Retry-After": header})]) as server:
         async with asking(server.url) as client:
             assert await asyncio.wait_for(rewards(client, 0.5), 30) == [0.5]
-        assert len(server.posts) == 2
+        first, second = server.posts
+    assert second.at - first.at >= least
+
+
+async def test_a_client_that_waits_for_a_service_sleeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop, timers = asyncio.get_running_loop(), []
+
+    def call_at(when: float, callback: Callable[..., Any], *args: Any, **context: Any) -> asyncio.TimerHandle:
+        timers.append(when)
+        return plain_call_at(when, callback, *args, **context)
+
+    plain_call_at = loop.call_at
+    monkeypatch.setattr(loop, "call_at", call_at)
+    with FakeRewardServer([Answer(503, headers={"Retry-After": "1"})]) as server:
+        async with asking(server.url, batch_size=1) as client:
+            assert await rewards(client, 1, 2, 3) == [1, 2, 3]
+    assert len(timers) < 40
 
 
 # The deadline
@@ -94,18 +106,35 @@ async def test_a_service_that_was_never_there_is_an_error_at_the_deadline() -> N
 
 async def test_an_item_that_only_queues_is_not_given_up_while_others_get_results() -> None:
     with FakeRewardServer(always=lambda post: Answer(delay=0.3)) as server:
-        async with asking(server.url, deadline=2.0, batch_size=1, max_in_flight=1) as client:  # 10 of them take 3 s
-            assert await rewards(client, *range(10)) == list(range(10))
-        assert len(server.posts) == 10
+        async with asking(server.url, deadline=1.5, batch_size=1, max_in_flight=1) as client:  # 7 of them take 2.1 s
+            assert await rewards(client, *range(7)) == list(range(7))
+        assert len(server.posts) == 7
 
 
 async def test_an_item_that_queues_behind_a_service_that_hangs_is_given_up_too() -> None:
     with FakeRewardServer(always=lambda post: Answer(delay=60.0)) as server:
         async with asking(server.url, deadline=0.5, batch_size=1, max_in_flight=1) as client:
-            errors = await outcomes(client, *range(5))
+            errors = await outcomes(client, *range(3))
         assert len(server.posts) == 1
-    assert [type(error) for error in errors] == [Unavailable] * 5
-    assert ["was never sent" in str(error) for error in errors] == [False, True, True, True, True]
+    assert [type(error) for error in errors] == [Unavailable] * 3
+    assert ["was never sent" in str(error) for error in errors] == [False, True, True]
+
+
+async def test_an_item_is_given_up_at_its_deadline_while_the_request_of_another_is_under_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(endpoints, "FIRST_PAUSE", 600.0)
+    results = body()["results"] + body(verdict="error")["results"]
+    with FakeRewardServer([Answer(body={"results": results})], always=lambda post: Answer(delay=60.0)) as server:
+        async with asking(server.url, deadline=1.5, batch_size=2, max_in_flight=1, max_backoff=600.0) as client:
+            begin = time.monotonic()
+            first = asyncio.ensure_future(outcomes(client, 1, 2))
+            await asyncio.sleep(1.2)
+            second = asyncio.ensure_future(outcomes(client, 3))  # until 2.7
+            assert isinstance((await first)[1], Unavailable)
+            assert 1.5 <= time.monotonic() - begin < 2.5
+            assert not second.done()
+            second.cancel()
 
 
 # Several services, and services that come and go

@@ -17,7 +17,7 @@ URL = "http://127.0.0.1:1"
     [
         ("http://a", "http://a/v1/grade", "http://a/v1/grade"),
         ("http://a/p/v1/grade/", "http://a/p/v1/grade", "http://a/p/v1/grade"),
-        ("http://a/v1/grade?k=s#f", "http://a/v1/grade?k=s", "http://a/v1/grade?k=s"),
+        ("http://a/v1/grade?k=s", "http://a/v1/grade?k=s", "http://a/v1/grade?k=s"),
         ("https://a:1/get_reward/", "https://a:1/get_reward", "https://a:1/get_reward/"),
     ],
 )

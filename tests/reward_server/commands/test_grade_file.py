@@ -70,7 +70,6 @@ def test_the_printed_report_says_what_people_need(command: Any, write: Any):
     assert "  false rejects: lines 5" in lines
     assert "references   1 cannot be used" in lines
     assert lines[-1].startswith(r"  line 5: '\frac{1}{': ")
-    assert any(line.startswith("slowest      line ") for line in lines)
 
 
 def test_bad_references_are_listed_with_line_and_reason(command: Any, write: Any):
@@ -187,8 +186,6 @@ def test_a_row_that_hangs_is_a_timeout_and_the_rest_is_graded(
     report = json.loads(printed)
     assert code == 0
     assert report["verdicts"] == {"correct": 9, "timeout": 1}
-    assert report["slowest"][0]["line"] == 1
-    assert report["slowest"][0]["verdict"] == "timeout"
 
 
 ROW = b'{"answer": "4"}\n'
@@ -201,7 +198,7 @@ REFUSED: list[tuple[str, bytes | None, list[str], list[str]]] = [
     ("rows.jsonl.gz", gzip.compress(ROW * 9999)[:-40], [], ["PATH", "end"]),
     ("rows.jsonl.gz", ROW, [], ["PATH", "gzip"]),
     ("rows.jsonl", ROW, ["--completion-key", "c"], ["'c'", "'answer'"]),
-    ("rows.jsonl", ROW, ["--workers", "0"], ["workers (MATH_REWARD_WORKERS)"]),
+    ("rows.jsonl", ROW, ["--workers", "0"], ["--workers", "0 is not between"]),
     ("rows.jsonl", ROW, ["--output", "/no/such/folder/x"], ["/no/such/folder/x"]),
     ("rows.jsonl", ROW, ["1", "2"], ["--file", "not both"]),
 ]
@@ -235,7 +232,6 @@ def test_on_a_terminal_there_is_a_progress_bar_on_standard_error(write: Any):
         assert process.wait(timeout=60) == 0
     os.close(ours)
     assert b"100%" in shown
-    assert b"4 rows" in shown
 
 
 def test_ctrl_c_ends_it_and_all_its_workers():

@@ -118,9 +118,6 @@ class Rows:
         self.count = count
         self.read = 0
 
-    def pauses(self) -> bool:
-        return False
-
     def __iter__(self) -> Iterator[Row]:
         while self.read < self.count:
             self.read += 1
@@ -137,4 +134,4 @@ def test_a_file_is_read_only_a_few_windows_ahead(stub_graders: ModuleType, monke
             ahead.append(rows.read - done)
 
     assert len(ahead) == 1000
-    assert 32 < max(ahead) <= 32 * (WINDOWS + 1)
+    assert 32 < max(ahead) <= 32 * (WINDOWS + 1) + 1  # these are under way or wait, and one is being put

@@ -39,7 +39,7 @@ def test_a_full_queue_is_refused_with_the_time_to_wait_and_taken_when_it_is_empt
     accepted = client.post("/v1/grade", json={"items": [RIGHT]})
 
     assert refused.status_code == refused_too.status_code == 429
-    assert_refusal(refused.json()["detail"], "4 may", "1 s")
+    assert_refusal(refused.json()["detail"], "items wait", "1 s")
     assert refused.headers["Retry-After"] == "1"
     assert healthy.status_code == 200
     assert fills.result().status_code == 200

@@ -7,8 +7,6 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from math_reward.http.access_log import AccessLog
-
 from ..conftest import WaitFor
 
 TOKEN = "a-token-for-tests"
@@ -29,14 +27,13 @@ def samples(server: Any) -> dict[tuple[str, ...], float]:
     return {(s.name, *s.labels.values()): s.value for family in families for s in family.samples}
 
 
-def test_metrics_count_requests_items_kills_restarts_and_cache_lookups(server: Any, wait_for: WaitFor):
+def test_metrics_count_requests_items_kills_and_restarts(server: Any, wait_for: WaitFor):
     before = samples(server)
     fraction = {"completion": r"\boxed{\frac{31}{4}}", "reference": "7.75"}
     items = [fraction, fraction, {"completion": "So?", "reference": "5"}, {"completion": "hang", "reference": "5"}]
     assert server.client.post("/v1/grade", json={"items": items}).status_code == 200
     assert server.client.post("/v1/grade", json={}).status_code == 422
     assert server.client.get("/nothing/here").status_code == 404
-    wait_for(lambda: ("math_reward_cache_hits_total", "verdict") in samples(server))
     wait_for(lambda: samples(server)["math_reward_workers",] == 2)
 
     after = samples(server)
@@ -56,7 +53,6 @@ def test_metrics_count_requests_items_kills_restarts_and_cache_lookups(server: A
     assert grown("math_reward_deadline_kills_total") == 1
     assert grown("math_reward_worker_restarts_total", "head_start") == 1
     assert grown("math_reward_worker_restarts_total", "deadline") == 1
-    assert grown("math_reward_cache_hits_total", "verdict") >= 1
     assert after["math_reward_queued_items",] == after["math_reward_requests_in_flight",] == 0
 
 
@@ -94,14 +90,3 @@ def test_the_settings_are_shown_at_the_start_without_the_token(server: Any):
     assert " deadline=1.0 " in line
     assert line.endswith(" token=set")
     assert TOKEN not in "\n".join(server.log())
-
-
-def test_an_access_log_that_nobody_reads_drops_lines_and_stops_nobody(capfd: pytest.CaptureFixture[str]):
-    log = AccessLog()  # Not entered: nothing takes the lines.
-    for i in range(10_100):
-        log.write(number=i)
-    with log:
-        pass
-
-    lines = capfd.readouterr().err.splitlines()
-    assert [json.loads(line)["number"] for line in lines] == list(range(10_000))

@@ -40,9 +40,3 @@ def test_two_functions_are_shown_at_a_point_where_they_differ(reference: str, an
     found = re.search(r"reference is (\S+) .* answer (\S+)\.$", shown.rule)
     assert found is not None
     assert float(found[1]) != float(found[2])
-
-
-def test_two_propositions_are_shown_in_a_line_of_their_truth_tables():
-    shown = explain(r"\boxed{q \implies p}", r"p \implies q", None, Options())
-
-    assert_refusal(str(shown.rule), "p is false", "q is true")

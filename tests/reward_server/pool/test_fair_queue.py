@@ -21,15 +21,15 @@ async def test_batches_take_turns_item_by_item():
     assert popped(queue) == "abcaba"
 
 
-async def test_what_comes_first_comes_before_all_turns():
+async def test_an_urgent_batch_comes_whole_before_all_turns():
     queue = FairQueue()
-    queue.put(entries(Batch(2), "ab"))
-    queue.put(entries(Batch(2), "12"), first=True)
+    for names, urgent in (("ab", False), ("cd", False), ("12", True)):
+        queue.put(entries(Batch(2, urgent=urgent), names))
 
     peeked = queue.peek()
     assert peeked is not None
     assert peeked.item.completion == "1"
-    assert popped(queue) == "12ab"
+    assert popped(queue) == "12acbd"
     assert queue.peek() is None
 
 
@@ -38,13 +38,12 @@ async def test_dropping_a_batch_leaves_the_others():
     batches = [Batch(3) for _ in range(3)]
     for batch, names in zip(batches, ("ab", "cd", "ef"), strict=True):
         queue.put(entries(batch, names))
-        queue.put(entries(batch, names[0].upper()), first=True)
 
     queue.drop(batches[1])
 
-    assert len(queue) == 6
-    assert queue.batches() == {batches[0], batches[2]}
-    assert popped(queue) == "EAaebf"
+    assert len(queue) == 4
+    assert queue.batches() == [batches[0], batches[2]]
+    assert popped(queue) == "aebf"
 
 
 async def test_what_is_put_back_keeps_its_turn_and_comes_before_no_other():
