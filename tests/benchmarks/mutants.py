@@ -19,6 +19,7 @@ import collections
 import contextlib
 import gc
 import hashlib
+import importlib
 import itertools
 import json
 import os
@@ -174,6 +175,8 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
 def apply(mutant: Mutant, folder: Path) -> None:
     """Put a mutant into the functions of this process, and, by way of a folder, into what its children read."""
     path = str(ROOT / mutant.path)
+    # Imported first: a command imports some modules late, and would read the file as it is.
+    importlib.import_module(".".join(Path(mutant.path).with_suffix("").parts[1:]).removesuffix(".__init__"))
     new = {(code.co_name, code.co_firstlineno): code for code in _codes(compile(mutant.source(), path, "exec"))}
     for thing in gc.get_objects():
         if isinstance(thing, types.FunctionType) and thing.__code__.co_filename == path:

@@ -27,7 +27,7 @@ from math_reward.json_lines import NoAnswer, label_text
 CACHED_VERDICTS = 16_384
 CACHED_VERDICT_BYTES = 64 * 2**20
 # "0.00 equals 0.01 dollars" contradicts itself as it does without the unit.
-_UNIT_AT_END = re.compile(r"(?<=[\d$)])\s[a-zA-Z]{1,16}\Z")
+_UNIT_AT_END = re.compile(r"(?<=[\d$)])\s[a-zA-Z]{1,16}(?:[/·* ][a-zA-Z]{1,16}(?:\^?-?\d)?){0,4}\Z")
 _DIRECTIONS = frozenset("\u202d\u202e\u2066\u2067\u2068")
 SHOWN_CHARACTERS = 200
 """How much of an answer a grade shows if the answer is too long."""

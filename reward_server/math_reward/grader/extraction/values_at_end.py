@@ -142,8 +142,8 @@ def values_at_end(text: str) -> str | None:
         return day[0]
     if (ratio := _RATIO.search(tail)) is not None:
         return f"{ratio[1]}:{ratio[2]}"
-    if (quantity := quantity_at_end(tail)) is not None and not is_denied(tail, quantity[0]):
-        return quantity[1]
+    if (quantity := quantity_at_end(tail)) is not None and not is_denied(tail, quantity):
+        return quantity["value"].strip()
     other = _ALTERNATIVE.search(text[-60:])
     if other is None:
         return _value_at_end(text)

@@ -19,12 +19,11 @@ _JOINT = re.compile(
     r"\s?(?P<over>/|\bper\b)\s?(?P<open>\()?|\s?(?:[*·⋅×]|\\(?:cdot|times|,|;| )|~)\s?|\s|(?=\\(?:text|mathrm))"
 )
 _RAISED = str.maketrans("⁻¹²³⁴", "-1234")
-# "6.63 x 10^-34 J s", "T = 120 N" at the end of a text
+# "6.63 x 10^-34 J s" at the end of a text
 _QUANTITY = re.compile(
-    r"(?P<sure>(?:=|≈|\\approx|\b(?:is|are|was|be|of|about|approximately|roughly|or|to)\b)[\s$\\(]{0,4})?"
-    r"(?<![\w.,^])(?P<number>[-−]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+|,\d{1,2})?"
-    r"(?P<power>\s?(?:[×x*·]|\\times|\\cdot)\s?10\s?(?:\^\s?\{?\s?[-−+]?\d{1,3}\s?\}?|[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,3}))?\s?\$?)"
-    r"(?P<units>(?![\d.,^])[^\n=;:!?<>]{0,40}?)(?:[\s.$)*]*|\\\))$"
+    r"(?<![\w.,^])(?P<value>[-−]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+|,\d{1,2})?"
+    r"(?P<power>\s?(?:[×x*·]|\\times|\\cdot)\s?10\s?(?:\^\s?\{?\s?[-−+]?\d{1,3}\s?\}?|[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,3}))?\s?\$?"
+    r"(?P<units>(?![\d.,^])[^\n=;:!?<>]{0,40}?))(?:[\s.$)*]*|\\\))$"
 )
 _FRACTION = re.compile(r"\\frac ?\{([^{}]{1,40})\} ?\{([^{}]{1,40})\}$")
 # Where units may begin: behind a number or a bracket.
@@ -49,7 +48,6 @@ MEASURED = {
     "h": "hour hours time",
 }
 """How a prompt names what a letter measures: where it does, the letter behind a number is no variable."""
-_DECIMAL_COMMA = re.compile(r"^([-−]?\d+),(\d\d?)$")
 _NO_SYMBOLS = frozenset(["in", "a", "per", "°", "deg", "rs", "unit", "units"])
 """Words and signs of units that mean something else between others."""
 
@@ -88,21 +86,19 @@ def unit_expression(text: str, begin: int) -> UnitExpression | None:
     return UnitExpression(end, " ".join(names), is_certain, len(names)) if names else None
 
 
-def quantity_at_end(text: str) -> tuple[re.Match[str], str] | None:
-    r"""The number and its units that a text ends with, and both in one spelling: ``9.8 \text{m s^-2}``.
+def quantity_at_end(text: str) -> re.Match[str] | None:
+    """The number and the units together that a text ends with: "9.8 m/s^2", "6.63 x 10^-34 J s"; else None.
 
-    None where a variable could stand for the unit: "3 A".
+    The match's group ``value`` is both. A number with one unit is found without this.
     """
     match = _QUANTITY.search(text)
     if match is None:
         return None
-    number = _DECIMAL_COMMA.sub(r"\1.\2", match["number"].strip(" $"))
     unit = unit_expression(match["units"], 0)
     if unit is None:
-        return (match, number) if match["power"] and not match["units"].strip() else None
+        return match if match["power"] and not match["units"].strip() else None
     is_whole = not match["units"][unit.end :].strip(" })\\$")
-    is_sure = unit.is_certain or unit.factors > 1 or match["power"] is not None or match["sure"] is not None
-    return (match, rf"{number} \text{{{unit.name}}}") if is_whole and is_sure else None
+    return match if is_whole and (unit.factors > 1 or match["power"]) else None
 
 
 def with_units(text: str, prompt: str = "") -> str:
