@@ -168,8 +168,9 @@ def _graded(said: Statement, usable: list[Reference], prompt: str | None, option
 def _with_units_of(prompt: str, reference: Reference, text: str, options: Options) -> Grade | None:
     """The grade of a correct answer whose letters are units because the prompt names what they measure; else None."""
     prompt = prompt[-PROMPT_CHARACTERS:].lower()
-    said, expected = with_units(Answer.read(text).normal, prompt), with_units(reference.normal, prompt)
-    if (said, expected) == (Answer.read(text).normal, reference.normal):
+    normal = Answer.read(text).normal
+    said, expected = with_units(normal, prompt), with_units(reference.normal, prompt)
+    if (said, expected) == (normal, reference.normal):
         return None
     graded = _compared(Reference.read(expected), said, options)
     return dataclasses.replace(graded, answer=text, reference=reference.given) if graded.correct else None

@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar, get_origin, get_type_hints
 import msgspec
 from msgspec import Struct
 
-from math_reward.http.requests import Unusable
+from math_reward.http.requests import GradeItem, GradeRequest, Unusable
 from math_reward.json_lines import float_of
 
 PYTHONS_BYTES = 2**19
@@ -16,6 +16,14 @@ Python reads this much in at most 30 ms."""
 
 SHOWN_CHARACTERS = 300
 """How much of a fault a sentence repeats: it may hold a name of any length."""
+
+WRAP = 'wrap it: {"items": [{"completion": "...", "reference": "..."}]}'
+# What msgspec says of an item, or of a list of them, that stands where the request should.
+_OF_ONE_ITEM = {
+    "Object missing required field `items`",
+    "Expected `object`, got `array`",
+    *(f"Object contains unknown field `{name}`" for name in GradeItem.__struct_fields__),
+}
 
 _JSON_TYPE = re.compile(rb"application/([^;]+\+)?json *(;.*)?", re.IGNORECASE)
 
@@ -48,7 +56,9 @@ class BodyReader(Generic[Model]):
             body = self._decoded(content)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as fault:
             # msgspec says what is wrong and where: "Expected `str`, got `int` - at `$.items[0].completion`".
-            raise Unusable(f"The body cannot be used: {str(fault)[:SHOWN_CHARACTERS]}.") from None
+            said = str(fault)[:SHOWN_CHARACTERS]
+            advice = f"; {WRAP}" if self._model is GradeRequest and said in _OF_ONE_ITEM else ""
+            raise Unusable(f"The body cannot be used: {said}{advice}.") from None
         for name in self._arrays:
             if len(getattr(body, name)) > self._max_items:
                 raise Unusable(f"At most {self._max_items} {name} are allowed: send several requests.")
