@@ -24,7 +24,8 @@ _LETTER_ALONE = re.compile(
 )
 _LETTER_AND_TEXT = re.compile(
     r"(?:\\(?:text|math)\w*\s?\{)?\s*(?P<named>(?:[Oo]ption|[Cc]hoice)[ _])?"
-    r"(?:[(\[]\s?([A-Ja-j])\s?[)\]][.:,]?|([A-Ja-j])\s?(?:[).:,：．、]|(?=\()|(?(named)\s|(?!))))[\s*}]*(\S.*?)[\s.*}]*",
+    r"(?:[(\[]\s?([A-Ja-j])\s?[)\]][.:,]?"
+    r"|([A-Ja-j])\s?(?:[).:,：．、]|(?=(?:\\left\s?|\\text\s?\{\s?)?[(（])|(?(named)\s|(?!))))[\s*}]*(\S.*?)[\s.*}]*",
     re.DOTALL,
 )
 _NOISE = re.compile(r"\\(?:text\w*|mathrm|displaystyle)(?![a-z])|[\s$*{}\\.,;:。；，'\"“”()]+")
@@ -39,8 +40,8 @@ _JOINED_LETTERS = re.compile(r"[A-J]{2,10}")
 
 def letters(text: str, *, joined: bool = False) -> frozenset[str] | None:
     """The letters of several choices, "(A), (C)" or, with ``joined``, "AC"; None if the text is something else."""
-    if joined and _JOINED_LETTERS.fullmatch(text) and len({*text}) == len(text):
-        return frozenset(text)
+    if joined and _JOINED_LETTERS.fullmatch(text) and sorted({*text}) == [*text]:
+        return frozenset(text)  # DCBA is a word, or a rectangle.
     found = (
         re.findall(r"(?<![a-zA-Z])[A-J](?![a-zA-Z])", text)
         if len(text) < MAX_TEXT and _LETTERS.fullmatch(text)
@@ -78,6 +79,15 @@ def choices_of(prompt: str) -> dict[str, str]:
     return found if all(found.values()) else {}
 
 
+def choice_in(reference: str) -> dict[str, str]:
+    """The choice that a reference names with its text, "B. 72"; empty if it is none."""
+    said = _MARK.match(reference)
+    if said is None or not _letter(said).isupper() or _MARK.search(reference, said.end()):
+        return {}
+    text = reference[said.end() :].strip()
+    return {_letter(said): text} if text and reference[said.end() - 1].isspace() else {}
+
+
 def same_choice(
     choices: Mapping[str, str], reference: str, answer: str, after: str, same: Callable[[str, str], bool]
 ) -> bool | None:
@@ -111,6 +121,8 @@ def same_choice(
         expected = meant(its_text)
         if letter is None:
             return None  # Both are texts.
+    elif expected is not None and its_text and meant(its_text) != expected:
+        return None  # Parts of a question, "(a) Find the mean. (b) ...", are no choices.
     if expected is None:
         return None
     if letter is None:
@@ -145,29 +157,31 @@ def by_choice(
 ) -> Grade | None:
     """The grade, if the letters of choices or the choices of the prompt decide; else None."""
 
-    def graded(reference: Reference, is_same: bool) -> Grade:
-        verdict = Verdict.CORRECT if is_same else Verdict.WRONG
-        return Grade(verdict, said.text, reference.given, None, Stage.STRUCTURE, CHOICE.sentence)
+    def graded(reference: Reference, verdict: Verdict, detail: str | None = None) -> Grade:
+        return Grade(verdict, said.text, reference.given, detail, Stage.STRUCTURE, CHOICE.sentence)
 
     def same(reference: str, answer: str) -> bool:
         expected = Reference.read(reference)
         return expected.fault is None and len(answer) <= MAX_CHARACTERS and compare(expected, answer).correct
 
-    answer = letters(said.text)
-    for reference in references if answer is not None else ():
+    for reference in references:
         expected = letters(reference.text, joined=True)
-        if expected is not None and len(expected) > 1:
-            return graded(reference, answer == expected)
+        answer = letters(said.text, joined=expected is not None and len(expected) > 1)
+        if expected is not None and answer is not None and len(expected) + len(answer) > 2:
+            several = "The answer has several choices, of which the reference is one." if expected < answer else None
+            verdict = Verdict.AMBIGUOUS if several else Verdict.CORRECT if answer == expected else Verdict.WRONG
+            return graded(reference, verdict, several)
     choices = {} if prompt is None else choices_of(prompt)
     found = None
-    for reference in references if choices else ():
+    for reference in references:
         try:
-            is_same = same_choice(choices, reference.text, said.text, "" if said.boxed else said.after, same)
+            is_same = same_choice(
+                choices or choice_in(reference.text), reference.text, said.text, "" if said.boxed else said.after, same
+            )
         except ValueError as error:
-            detail = f"The answer contradicts itself: {error}."
-            return Grade(Verdict.AMBIGUOUS, said.text, reference.given, detail, Stage.STRUCTURE)
+            return graded(reference, Verdict.AMBIGUOUS, f"The answer contradicts itself: {error}.")
         if is_same is not None:
-            found = graded(reference, is_same)
+            found = graded(reference, Verdict.CORRECT if is_same else Verdict.WRONG)
         if is_same:
             break
     return found

@@ -32,6 +32,7 @@ from math_reward.grader.rules.labels import Contradiction
 from math_reward.grader.rules.trees import letters_agreed
 from math_reward.grader.second_readings import SECOND_READINGS, Sides, is_choice
 from math_reward.grader.verdict import Grade, Options, Stage, Verdict
+from math_reward.grader.words.truth import same_truth
 
 # An answer without one of these leaves no operation undone, so its tree need not be searched.
 _OPERATION = re.compile(r"sum|prod|int|lim|sup|matri|array|det|diag|tr|partial|d", re.IGNORECASE)
@@ -107,6 +108,8 @@ def _by_text(reference: Reference, answer: Answer, comparison: Comparison) -> Gr
         return graded(day is not None and same_date(reference.day, day), Stage.STRUCTURE)
     if compact(answer.normal) == reference.compact and not options.evaluated:
         return graded(True, Stage.STRING)
+    if (agreed := same_truth(reference.text, answer.text)) is not None:
+        return graded(agreed, Stage.STRING)
     if (known := _YES_OR_NO.fullmatch(reference.normal)) and (said_first := _YES_OR_NO_FIRST.match(answer.normal)):
         own_words = _SHORT_SENTENCE.fullmatch(answer.normal, said_first.end())
         agrees = own_words is None or (own_words[1] is None) == (said_first[1].lower() in ("yes", "true"))
@@ -128,7 +131,10 @@ def _by_form(reference: Reference, answer: Answer, comparison: Comparison) -> Gr
             return _graded(reference, answer, Verdict.CORRECT, Stage.STRUCTURE)
         return _graded(reference, answer, Verdict.WRONG, Stage.STRING, f"The answer cannot be read: {error}.")
     expected = reference.reading.tree
-    if not options.allow_unevaluated and _OPERATION.search(answer.normal) and undone(tree) - undone(expected):
+    named = isinstance(tree, Relation) and set(tree.operators) == {"="} and not isinstance(expected, Relation)
+    value = tree.operands[-1] if named and isinstance(tree, Relation) else tree
+    value = value if symbols(value) <= symbols(expected) else tree  # Else the left side says of what it is the value.
+    if not options.allow_unevaluated and _OPERATION.search(answer.normal) and undone(value) - undone(expected):
         detail = "The answer leaves an operation undone."
     elif options.evaluated and _is_number(expected) and not in_lowest_terms(tree):
         detail = "The answer is not a number in lowest terms."

@@ -11,16 +11,19 @@ from math_reward.grader.choices import by_choice
 from math_reward.grader.compared import compared
 from math_reward.grader.errors import NotMathematics, TooComplex
 from math_reward.grader.extraction.around import changed, denied_inside, taken_back
+from math_reward.grader.extraction.boxes import BOX
+from math_reward.grader.extraction.document import shown
 from math_reward.grader.extraction.prompt import cut_prompt, is_quoted_box, without_quote
 from math_reward.grader.extraction.statement import Statement, final_answer, later_answer, span_of
 from math_reward.grader.memory import Memory
 from math_reward.grader.notation.parse import MAX_CHARACTERS
-from math_reward.grader.parts import in_a_sentence, in_boxes, in_passages
+from math_reward.grader.parts import graded_in_parts
 from math_reward.grader.reading import ANSWERS, REFERENCES, Answer, Reference
 from math_reward.grader.restated import PROMPT_CHARACTERS, restates
 from math_reward.grader.rules.chains import contradiction
 from math_reward.grader.rules.families import asked_for
-from math_reward.grader.verdict import Grade, Options, Stage, Verdict
+from math_reward.grader.verdict import Grade, Mode, Options, Stage, Verdict
+from math_reward.grader.words.truth import stated_truth, truth
 from math_reward.grader.words.unit_expressions import with_units
 from math_reward.json_lines import NoAnswer, label_text
 
@@ -114,16 +117,16 @@ def _grade(completion: str, references: list[str], prompt: str | None, options: 
         completion = without_quote(response, prompt)
 
     said = final_answer(completion, options.mode)
+    if said is None or not said.boxed:
+        by_truth = _by_truth(completion, said, usable) if options.mode is Mode.LENIENT else None
+        if by_truth is not None:
+            return by_truth
     if said is None or (prompt is not None and said.boxed and is_quoted_box(completion, prompt)):
         return Grade(Verdict.NO_ANSWER, None, first)
     graded = _graded(said, usable, prompt, options)
     if graded.verdict is Verdict.WRONG:
         compare = functools.partial(_compared, options=options)
-        parts = (
-            in_boxes(completion, usable, compare)
-            if said.boxed
-            else in_a_sentence(said, usable, options) or in_passages(completion, usable, compare)
-        )
+        parts = graded_in_parts(completion, said, usable, compare, options)
         if parts is not None:
             return parts
     if graded.correct and (later := later_answer(said)) is not None:
@@ -133,6 +136,18 @@ def _grade(completion: str, references: list[str], prompt: str | None, options: 
             detail = "The text after the box states another answer."
             graded = dataclasses.replace(graded, verdict=Verdict.AMBIGUOUS, detail=detail)
     return dataclasses.replace(graded, span=span_of(said, given))
+
+
+def _by_truth(completion: str, said: Statement | None, references: list[Reference]) -> Grade | None:
+    """The grade of a text that answers a question whose reference is yes or no; None if its answer is such a word."""
+    known = next((reference for reference in references if truth(reference.text) is not None), None)
+    if known is None or len(known.text.strip()) == 1 or (said is not None and truth(said.text) is not None):
+        return None
+    stated = None if BOX.search(completion) else stated_truth(shown(completion))
+    if stated is None:
+        return None
+    verdict = Verdict.CORRECT if stated == truth(known.text) else Verdict.WRONG
+    return Grade(verdict, "yes" if stated else "no", known.given, None, Stage.STRING)
 
 
 def _graded(said: Statement, usable: list[Reference], prompt: str | None, options: Options) -> Grade:

@@ -28,6 +28,23 @@ _PROSE_REFERENCE = 80
 _INTEGER = re.compile(r"-?\d{1,15}")
 # No sentence has these: an operator at its end, no letter at all, a command without its argument.
 _BROKEN = re.compile(r"[+*/^_=<>]\s*$|^[?!.\s]*$|\\(?:frac|sqrt|boxed|fbox)(?![a-zA-Z])")
+_LAYOUT = (
+    "\\\\",
+    "\\noindent",
+    "\\par",
+    "\\newline",
+    "\\linebreak",
+    "\\smallskip",
+    "\\medskip",
+    "\\bigskip",
+    "\\hfill",
+)
+"""How a document goes on behind an answer."""
+_HEADING = re.compile(r"\A\s*#{1,3}\s+(?=\S)")
+# "2 (满足 $1 < e$ 皆可)": words about it, but no second answer.
+_REMARK = re.compile(r"(?<=\S)\s*[(（](?=[^()（）]*[\u4e00-\u9fff]{2})[^()（）或且]{2,80}[)）]\Z")
+# "B. 720°": a choice with its text, which may be no mathematics.
+_CHOICE = re.compile(r"(?:\([A-J]\)|[A-J][.):])\s+\S")
 _NO_REFERENCE = frozenset(["none", "null", "nan", "n/a", "na"])
 
 
@@ -108,7 +125,7 @@ class Reference(Answer):
             return str(error)
         except NotMathematics as error:
             self.wording = wording(normal)
-            broken = self.wording is None or _BROKEN.search(normal)
+            broken = (self.wording is None or _BROKEN.search(normal)) and not _CHOICE.match(normal)
             if broken and self.proposition is None and self.day is None:
                 return str(error)
             self._reading = declarations.Reading(Text(normal.lower()), {})
@@ -130,7 +147,18 @@ def _answer_in(given: str) -> str:
         return boxed
     if "####" in given:
         return given.rpartition("####")[2]
+    given = _REMARK.sub("", _HEADING.sub("", _without_layout(given)))
     if len(given) > _PROSE_REFERENCE and "answer" in given.lower():
         said = final_answer(given)
         return "" if said is None or contradiction(said.before, said.text, said.after) else said.text
     return given
+
+
+def _without_layout(text: str) -> str:
+    """``text`` without the commands at its end that begin a line or a paragraph."""
+    end = len(text.rstrip())
+    while (last := next((command for command in _LAYOUT if text.endswith(command, 0, end)), "")) != "":
+        end -= len(last)
+        while end and text[end - 1].isspace():
+            end -= 1
+    return text[:end]

@@ -11,7 +11,18 @@ from typing import NamedTuple
 from math_reward.grader.errors import NotMathematics, TooComplex, Undefined
 from math_reward.grader.notation.declarations import declared
 from math_reward.grader.notation.parse import parse
-from math_reward.grader.notation.syntax import Bracketed, Collection, Node, Number, Product, Relation, Symbol, symbols
+from math_reward.grader.notation.syntax import (
+    BigOperator,
+    Bracketed,
+    Call,
+    Collection,
+    Node,
+    Number,
+    Product,
+    Relation,
+    Symbol,
+    symbols,
+)
 from math_reward.grader.reading import Answer, Reference
 from math_reward.grader.rules.comparison import Comparison
 from math_reward.grader.rules.families import same_family
@@ -24,7 +35,7 @@ _PLAIN_LIST = re.compile(r"-?[\d.]+(?: ?, ?-?[\d.]+)+")
 _DECIMAL_COMMA = re.compile(r"(-?\d+),(\d+)")
 _CHOICE = re.compile(
     r"(?:\\(?:text|math)\w*\s?\{)?\s?(?:(?:[Oo]ption|[Cc]hoice)[ _])?"
-    r"(?:\(\s?([A-J])\s?\):?|([A-J])\s?[.):])[}\s]{1,4}(\S.*)"
+    r"(?:\(\s?([A-Ja-j])\s?\):?|([A-J])\s?[.):])[}\s]{1,4}(\S.*)"
 )
 # What follows the letter is what the choice says: no other letter, and nothing about the letter.
 _ANOTHER_CHOICE = re.compile(r"\bor\b|\([A-J]\)")
@@ -65,6 +76,8 @@ def is_choice(comparison: Comparison, reference: Reference, answer: Answer) -> b
     if choice is None or _ANOTHER_CHOICE.search(choice[3]):
         return False
     expected = reference.reading.tree
+    if choice[1] and choice[1].islower() and symbols(expected):
+        return False  # (a) b is a product.
     if isinstance(expected, Symbol):
         return expected.name == (choice[1] or choice[2]) and _ABOUT_THE_LETTER.search(choice[3]) is None
     try:
@@ -122,6 +135,22 @@ def _same_with_other_commas(comparison: Comparison, sides: Sides) -> bool:
     return comparison.same(other, tree)
 
 
+_TRIGONOMETRIC = ("sin", "cos", "tan", "cot", "sec", "csc")
+_UNIT_VECTOR = re.compile(r"(?<![a-zA-Z\\{])([ijk])(?![a-zA-Z}])")
+
+
+def _same_vector(comparison: Comparison, sides: Sides) -> bool:
+    """Whether ``2i - j + 3k`` has the components of a reference that is a tuple of two or three numbers."""
+    expected, said = sides.expected, sides.answer.normal
+    is_tuple = type(expected) is Bracketed and len(expected.items) in (2, 3) and not symbols(expected)
+    if not is_tuple or "\\hat" in said or "j" not in _UNIT_VECTOR.findall(said):
+        return False
+    try:
+        return comparison.same(expected, parse(_UNIT_VECTOR.sub(r"\\hat{\1}", said)))
+    except (NotMathematics, TooComplex):
+        return False
+
+
 def _same_named_value(comparison: Comparison, sides: Sides) -> bool:
     """Whether the answer says of what the reference is the value: ``m + n = 10``, ``A(3, -2)``."""
     expected, tree = sides.expected, sides.tree
@@ -136,6 +165,11 @@ def _same_named_value(comparison: Comparison, sides: Sides) -> bool:
         return set(tree.operators) == {"="} and all(comparison.same_value(expected, side) for side in tree.operands)
     if isinstance(expected, Collection) and expected.kind == "or" and not isinstance(tree, Collection):
         return all(comparison.same(item, tree) for item in expected.items)  # two spellings of one value
+    if isinstance(expected, Relation) and not isinstance(tree, Relation):
+        named, given = expected.operands[0], expected.operands[-1]
+        says_value = isinstance(named, BigOperator) or (isinstance(named, Call) and named.function in _TRIGONOMETRIC)
+        is_value = says_value and set(expected.operators) == {"="} and not symbols(given)
+        return is_value and comparison.same_value(given, tree)
     value = value_of_expression(comparison, expected, tree)
     return value is not None and comparison.same_value(expected, value)
 
@@ -165,6 +199,12 @@ SECOND_READINGS = (
         "An answer may say of what it is the value.",
         ("(3, -2)", "A(3, -2)", "A(3, 2)"),
         _same_named_value,
+    ),
+    SecondReading(
+        "vector",
+        "A vector may be given by i, j and k.",
+        ("(2, -1, 3)", "2i - j + 3k", "2i + j + 3k"),
+        _same_vector,
     ),
     SecondReading(
         "remainder",

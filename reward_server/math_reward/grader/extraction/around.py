@@ -141,9 +141,7 @@ _BEFORE = re.compile(
     r"|(?:(?:it is |it's )?(?:false|untrue|not true) that"
     r"|(?:nobody|no one|never|not) (?:should )?(?:conclude|say|claim) that)\b[^.!?\n]{0,60}$"
     r"|(?:everything|all|any|anything|none) (?:but|except)[\s$\\(]{0,4}$"
-    r"|\b(?:(?:if|had|were|wenn|würde|si|se|jeśli)\b[^.!?\n]{0,80}\b(?:would|wäre|käme|würde|sería|serait|sarebbe|seria|byłoby)"
-    r"\b[^.!?\n]{0,40}$"
-    r"|(?:if|suppose|assume|imagine|say) (?:that )?the (?:answer|result|solution) (?:is|was|were|had been"
+    r"|\b(?:(?:if|suppose|assume|imagine|say) (?:that )?the (?:answer|result|solution) (?:is|was|were|had been"
     r"|equals)[\s$\\(]{0,4}$"
     rf"|(?:if|when|by) (?:(?:we|you|one|someone) )?(?:forgets?|forgetting|overlooks?|overlooking|miss(?:es)?"
     rf"|carelessly|mistakenly)\b(?! about){_GAP}"
@@ -164,6 +162,11 @@ _BEFORE = re.compile(
     r"|multiple|third|quarter|divisors?|factors?|complement)(?: of)?[\s$\\(]{1,4}$)",
 )
 
+# "If it had been 6, it would be 42" is about another case; in a text without boxes it may be the question's own.
+_HYPOTHETICAL = re.compile(
+    r"\b(?:if|had|were|wenn|würde|si|se|jeśli)\b[^.!?\n]{0,80}\b(?:would|wäre|käme|würde|sería|serait|sarebbe|seria|byłoby)"
+    r"\b[^.!?\n]{0,40}$"
+)
 _OPERATOR = (
     r"(?:(?<=[\w)}$])\s?(?:\*(?!\*)|[+/×÷])|(?<![-=])[<>]|[\^≤≥≠±√¬]|(?<![\d)])!="
     r"|\\(?:cdot|times|div|pm|mp|neg|lnot|not|neq?|leq?|geq?|lt|gt|sqrt|ln|log|sin|cos|tan|exp|[dt]?frac)(?![a-z]))"
@@ -218,14 +221,30 @@ def changed(said: Statement) -> bool:
 
 def taken_back(said: Statement) -> bool:
     """Whether the words next to a box deny or doubt the answer in it, in any of the languages of DENIALS."""
-    after, before = said.after[:BEFORE_CHARACTERS], said.before[-BEFORE_CHARACTERS:]
-    sentence = before[max(before.rfind(end) for end in (". ", "\n", "! ", "? ", "。")) + 1 :]
+    after = said.after[:BEFORE_CHARACTERS]
     return (
-        _BEFORE.search(sentence.lower()) is not None
-        or _AFTER.match(after) is not None
+        denied_before(said.before)
+        or _HYPOTHETICAL.search(_sentence_before(said.before)) is not None
+        or denied_after(after)
         or _TAKEN_BACK.match(after) is not None
-        or _CORRECTION.search(after) is not None
     )
+
+
+def denied_before(text: str) -> bool:
+    """Whether the sentence that ends here denies or doubts what follows it."""
+    return _BEFORE.search(_sentence_before(text)) is not None
+
+
+def _sentence_before(text: str) -> str:
+    """The sentence at the end of a text, in lower case."""
+    before = text[-BEFORE_CHARACTERS:]
+    return before[max(before.rfind(end) for end in (". ", "\n", "! ", "? ", "。")) + 1 :].lower()
+
+
+def denied_after(text: str) -> bool:
+    """Whether a text denies what stands before it, or corrects it."""
+    after = text[:BEFORE_CHARACTERS]
+    return _AFTER.match(after) is not None or _CORRECTION.search(after) is not None
 
 
 _INSIDE = re.compile("|".join(denial.after for denial in DENIALS[1:]), re.IGNORECASE)

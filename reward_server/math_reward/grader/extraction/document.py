@@ -50,7 +50,10 @@ _HTML = re.compile(
     re.IGNORECASE,
 )
 _STRUCK_OUT = re.compile(r"~~[^~\n]{1,200}~~|<(del|s|strike)>[^<>]{0,200}</\1>", re.IGNORECASE)
-_UNDERSCORES = re.compile(r"(?<![\w_])__([^_\n]{1,200})__(?![\w_])")
+_UNDERSCORES = re.compile(r"(?<![\w_])_{2,12}([^_\n]{1,200})_{2,12}(?![\w_])")
+# "x = 5" on lines of its own between \\[ and \\]
+_DISPLAY = re.compile(r"\$\$(?:(?!\n[ \t]*\n)[^$]){1,1000}\$\$|\\\[(?:(?!\\\[|\n[ \t]*\n).){1,1000}?\\\]", re.DOTALL)
+_FULL_WIDTH = str.maketrans({sign: unicodedata.normalize("NFKC", sign) for sign in "－＋＝０１２３４５６７８９"})
 _ORNAMENT = r"[\u2190-\u21ff\u2500-\u2716\u2719-\u27bf\u2900-\u297f\u2b00-\u2bff\ufe0f\U0001f000-\U0001faff•●]"
 # Around a line, but not the arrow of a limit: "x \u2192 0".
 _ORNAMENTS = re.compile(
@@ -87,13 +90,18 @@ def with_boxes(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """``text`` without HTML's tags, what is struck out, and ornaments around its lines: arrows, stars, frames."""
+    """``text`` without HTML's tags, what is struck out, and ornaments around its lines: arrows, stars, frames. Each
+    displayed formula is on one line.
+    """
     text = _STRUCK_OUT.sub("", text) if "~~" in text or "<" in text else text
     text = _HTML.sub(" ", text) if "<" in text and ">" in text else text
+    text = text.replace("\\_", "_").replace("\\*", "*")  # as Markdown escapes them
     text = _UNDERSCORES.sub(r"\1", text) if "__" in text else text
+    if "$$" in text or "\\[" in text:
+        text = _DISPLAY.sub(lambda display: " ".join(map(str.strip, display[0].split("\n"))), text)
     if text.isascii():
         return text
-    text = text.replace("∶", ":")
+    text = text.replace("∶", ":").translate(_FULL_WIDTH)
     return _ORNAMENTS.sub("", _STYLED_LETTERS.sub(lambda letter: unicodedata.normalize("NFKC", letter[0]), text))
 
 

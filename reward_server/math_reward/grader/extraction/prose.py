@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
+from math_reward.grader.extraction.around import denied_after, denied_before
 from math_reward.grader.extraction.document import json_value, last_row, undressed
 from math_reward.grader.extraction.phrases import ENDING, FILLER, HOPE, last_match, last_phrase
 from math_reward.grader.extraction.values_at_end import (
@@ -23,6 +24,7 @@ from math_reward.grader.extraction.whole_value import whole_of
 from math_reward.grader.words.chinese_numbers import UNITS_AFTER_DIGITS
 from math_reward.grader.words.functions import SPELLED, SYMPY_NAMES
 from math_reward.grader.words.number_words import number_in_words
+from math_reward.grader.words.truth import SAID, truth
 from math_reward.grader.words.units import UNITS
 from math_reward.grader.words.vocabulary import GREEK
 
@@ -51,6 +53,7 @@ _LETTERS = re.compile(
     r"\b(?:is|are|be|choose|select)\s((?:\([A-J]\),? (?:and |und |et |y )?){1,8}\([A-J]\))[.!\s]{0,3}$"
 )
 _SEVERAL_LETTERS = re.compile(r"\(?[A-J]\)?(?:(?:,|、|，|&|,? and) ?(?:and )?\(?[A-J]\)?(?![a-zA-Z]))+")
+_JOINED_LETTERS = re.compile(r"[A-J]{2,6}")
 _LETTER_IS = re.compile(
     r"(?<![\w\\])[(\[]?(?P<letter>[A-J])[)\]]?(?: is (?:the )?(?:correct|right|best)\b[^.\n]{0,30}|选项|(?:是"
     r"|选项)?正确的?)[.!。]?\s*$"
@@ -109,6 +112,19 @@ _AFTERWARDS = re.compile(
     r"|(?:quick |double[ -])?check|checking|verification|proof|indeed|fun fact|(?:a|one|the) common mistake|probe"
     r"|vérification|comprobación|verifica|verificação|проверка|検算|检验|验证|驗證|검산)(?!\w)",
     re.IGNORECASE,
+)
+# "42 (for comparison, 31² = 961).": it speaks of the answer, and neither doubts it, nor limits it, nor is another one.
+_REMARK = re.compile(r"(?<=[\w)}\]$*%²³])\s*[(（](?P<said>[^()（）\n]{3,240})[)）][\s.。*]{0,4}\Z")
+_NO_REMARK = re.compile(
+    r"\b(?:or|nor|not|no|n't|wrong|incorrect|false|but|actually|should|mistakes?|error|unsure|sure|guess|maybe|perhaps"
+    r"|possibly|if|unless|otherwise|except|only|ou|oder)\b|[?？]|或|不|若|如果|假设"
+    r"|^(?:for (?!comparison|example|instance|reference)|when|where|with|approximately|mod|and)\b",
+    re.IGNORECASE,
+)
+# "8. Note that 9 is not.", "-2, because y = -2x + 3"
+_REASON_AFTER = re.compile(
+    r"(?P<value>[^\n]{1,60}?)(?:[.,;:] ?| )(?:(?:because|since)\b|(?<=[.;] )(?:Note|Notice|Because|Since|Indeed|Reason"
+    r"|Completing|Explanation|Here|This|We|By|Using)\b)[^\n]*"
 )
 _BULLETS = re.compile(r"(?:^|\n)((?:[ \t]*[-*•][ \t]+[^\n]{1,80}(?:\n|$)){2,12})\s*$")
 _STEP = re.compile(r"\d\s?[+*×·]\s?\d|\d\s[-−]\s\d|=.*=")
@@ -179,6 +195,11 @@ PLACES = (
     ),
     Place("the letter of a choice at the end", lambda told: _last_choice(told.text), "So I choose (B)."),
     Place("a letter, yes or no at the start", lambda told: _first_word(told.text), "B. Both 6 and 7 do."),
+    Place(
+        "at the start, with its reason behind it",
+        lambda told: _value_with_reason(told.text) if told.phrase is None else None,
+        "42, because 6 * 8 = 48",
+    ),
     Place("the items of a list at the end", lambda told: _items(told.text), "The solutions are\n- $x = 6$\n- $x = 7$"),
     Place("the last line", lambda told: _last_line(told.text), "We multiply 6 and 7 to get it:\n42"),
     Place("what alone is bold", lambda told: told.bold, "There are **42** of them, and in 2 days there will be 13."),
@@ -192,6 +213,7 @@ def answer_in(text: str, bold: str | None = None) -> str | None:
     """The final answer of a text without boxes; None if it states none. ``bold`` is of `emphasised`."""
     if text.startswith("{") and (said := json_value(text)) is not None:
         return said
+    text = _without_remark(text)
     hope = last_match(HOPE, text)
     text = undressed(text if hope is None else text[: hope.start()].rstrip())
     if _AFTERWARDS.search(text):
@@ -200,6 +222,17 @@ def answer_in(text: str, bold: str | None = None) -> str | None:
         if afterwards is not None and (early := _first_of(text[: afterwards.start() + 1], bold)):
             return early
     return _first_of(text, bold)
+
+
+def _without_remark(text: str) -> str:
+    """``text`` without a remark in brackets at its end, of two words or more."""
+    remark = _REMARK.search(text[-260:])
+    if remark is None or _NO_REMARK.search(remark["said"]) or denied_after(remark["said"]):
+        return text
+    words = _PROSE_WORD.findall(_LATEX_WORD.sub(" ", remark["said"]))
+    is_prose = len([word for word in words if word.lower() not in _MATHEMATICS]) > 1
+    is_prose = is_prose or len(_IDEOGRAPHS.findall(remark["said"])) > 2
+    return text[-260:][: remark.start()].join([text[:-260], ""]) if is_prose else text
 
 
 def emphasised(text: str) -> str | None:
@@ -225,13 +258,17 @@ def _first_of(text: str, bold: str | None) -> str | None:
 
 
 def _whole(text: str) -> str | None:
+    if _JOINED_LETTERS.fullmatch(text) and sorted({*text}) == [*text]:
+        return text
     if not is_bare(text) and not _WORDS_ALONE.fullmatch(text):
         is_phrase = _DOUBTED.search(text) is None and _PREDICATE.search(text) is None
         said = _found(_FEW_WORDS.fullmatch(text)) if is_phrase else None
         first, _, things = (said or "").partition(" ")
         number = number_in_words(first.lower()) if things else None
         return said if number is None or number == 1 else f"{number} {things}"
-    return last_row(text) if "\\begin" in text else text.rsplit("\n", 1)[-1].strip()
+    line = last_row(text) if "\\begin" in text else text.rsplit("\n", 1)[-1].strip()
+    before, arrow, after = line.rpartition(" → ")
+    return after if arrow and "=" in before and is_bare(after) else line
 
 
 def _last_verdict(told: Told) -> str | None:
@@ -282,7 +319,10 @@ def announced(text: str, phrase: re.Match[str]) -> str | None:
     """The answer after a phrase."""
     if phrase[0].startswith('"') and (value := json_value(text[phrase.end() :])):
         return value
-    rest = text[FILLER.match(text, phrase.end()).end() :].removeprefix("}")  # type: ignore[union-attr]
+    begin = FILLER.match(text, phrase.end()).end()  # type: ignore[union-attr]
+    if denied_before(text[:begin]):
+        return None  # "Suppose the answer is 28."
+    rest = text[begin:].removeprefix("}")
     return (_stated(rest) or None) if rest.strip() else None
 
 
@@ -313,10 +353,17 @@ def _first_word(text: str) -> str | None:
         and (choice := _LETTER_FIRST.match(text) or _YES_OR_NO.match(text))
         and not DENIED_AFTER.match(text, choice.end(1))
         and not _ANOTHER_LETTER.search(text, choice.end(1))
+        and len({truth(said[0]) for said in SAID.finditer(text)}) < 2  # not "No, wait. Yes."
         and f" {chr(ord(choice[1][0]) + 1)}. " not in text[choice.end(1) :]  # A list of the choices.
     ):
         return choice[1]
     return None
+
+
+def _value_with_reason(text: str) -> str | None:
+    """The value at the start of a text of one line that goes on with its reason."""
+    said = _REASON_AFTER.fullmatch(text)
+    return said["value"] if said is not None and is_bare(said["value"]) and any(map(str.isdigit, said[1])) else None
 
 
 def _last_line(text: str) -> str | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from math_reward.grader.extraction.around import BEFORE_CHARACTERS, denied_after, denied_before
 from math_reward.grader.extraction.document import last_row
 from math_reward.grader.extraction.phrases import last_match
 from math_reward.grader.extraction.whole_value import whole_of
@@ -29,7 +30,7 @@ FORMULA = re.compile(
 NUMBER = re.compile(
     r"(?<![^\W\u3040-\u9fff\uac00-\ud7af])(?<!\.)(?P<number>[-−–]?\s?\\?[$€£]?\s?"
     r"(?:\d{1,3}(?:,\d{3})+(?![\d,])(?:\.\d+)?|\d{1,3}(?:[ \u202f\xa0]\d{3})+(?:,\d{1,2})?(?![\d,])"
-    r"|\d+,\d{1,2}(?![\d,.])|\d+(?:\.\d+)?|\.\d+)"
+    r"|\d+,\d{1,2}(?![\d,]|\.\d)|\d+(?:\.\d+)?|\.\d+)"
     rf"(?:{UNITS_AFTER_DIGITS})?"
     r"(?:\s?/\s?\d+(?:\.\d+)?)?(?:\s?\\?%|\s?percent|\s?°|\^\\circ|\^\{\\circ\})?)"
     # A unit may follow without a space, but no other letter and no more of the number.
@@ -120,8 +121,8 @@ _ITEM = r"(?:[a-zA-Z](?:_?\d|[₀-₉])?\s?=\s?)?-?(?:\d{1,12}(?:\.\d{1,12})?|\.
 _JOINT = r"(?:and|or|und|oder|et|ou|y|o|e|и|или|和|或)"
 # "The values are 0.1, 4, and 2", "n = 3 and n = 7"
 _LIST = re.compile(
-    r"(?:\b(?:are|is|be|were|be either|sind|sont|son|são)\b|[:：=]|^)\s*\**(?P<items>"
-    rf"{_ITEM}(?:,\s{_ITEM}){{1,20}}(?:,?\s{_JOINT}\s{_ITEM})?|{_ITEM}\s{_JOINT}\s{_ITEM})\**[.!\s]{{0,3}}\Z",
+    r"(?:\b(?:are|is|be|were|be either|sind|sont|son|são)\b|[:：=得]|^)\s*\**(?P<items>"
+    rf"{_ITEM}(?:,(?:\s|(?=-|\d{{1,2}}(?!\d))){_ITEM}){{1,20}}(?:,?\s{_JOINT}\s{_ITEM})?|{_ITEM}\s{_JOINT}\s{_ITEM})\**[.!。\s]{{0,3}}\Z",
     re.MULTILINE,
 )
 _LABELLED_PAIR = re.compile(
@@ -227,6 +228,8 @@ def is_denied(text: str, value: re.Match[str], last: re.Match[str] | None = None
         or DENIED_IN_CHINESE.search(before[-8:]) is not None
         or DENIED_BEFORE.search(before + " ") is not None
         or DENIED_AFTER.match(text, end) is not None
+        or denied_before(text[: value.start()])
+        or denied_after(text[end : end + BEFORE_CHARACTERS])
         or _CHANGED_BEFORE.search(before + " ") is not None
         or _CHANGED_AFTER.match(text, end) is not None
     )

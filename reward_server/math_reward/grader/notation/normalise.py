@@ -253,9 +253,23 @@ _WORDS = (
         _has("'"), re.compile(r"(?<![\w'.])\d{1,3}(?:'\d{3})+(?![\d'])"), lambda number: number[0].replace("'", ""),
         ("1'234'567", "1234567"),
     ),
+    Rewrite(
+        _has("_"), re.compile(r"(?<![\w.])\d{1,3}(?:_\d{3})+(?!\w)"), lambda number: number[0].replace("_", ""),
+        ("1_234_000", "1234000"),
+    ),
+    Rewrite(_has("%"), re.compile(r"%(e|i|pi)(?![a-zA-Z])"), r"\1", ("5*%i", "5*i")),  # as Maxima writes them
+    Rewrite(
+        _has("repeating"),
+        re.compile(r"(?<![\d.])(\d{0,9}\.)(\d{0,9}?)(?:(?<=\.)|(?=(\d)\3))(\d)\4{0,20},? \(?repeating\)?"),
+        r"\1\2\\overline{\4}", ("0.166 repeating", r"0.1\overline{6}"),
+    ),
     Rewrite(_has("+/-"), re.compile(r"\+ ?/ ?-"), r"\\pm ", ("+/-3", r"\pm 3")),
     Rewrite(_has("{,}"), re.compile(r"(?<=\d)\{,\}(?=\d{1,2}(?!\d))"), ".", ("3{,}14", "3.14")),
     Rewrite(_has("-\\$", "- \\$", "-$"), re.compile(r"^- ?(\\?\$)(?=[\d.]+\Z)"), r"\1-", (r"-\$0.50", r"\$-0.50")),
+    Rewrite(  # two spellings of one answer
+        _has("#"), re.compile(r"(?<=\S) ?\\?# ?\\?# ?(?=\S)"), r" \\text{ or } ",
+        ("3/10 ## 0.3", r"3/10 \text{ or } 0.3"),
+    ),
     Rewrite(_has("per cent"), re.compile(r"\bper cent\b"), "percent", ("25 per cent", "25 percent")),
     Rewrite(_has("!="), re.compile(r"(?<=[\d)])!=(?=\d)"), "! = ", ("5!=120", "5! = 120")),
     Rewrite(
@@ -292,6 +306,17 @@ _MARKUP = (
     Rewrite(
         lambda text: "\\\\" in text and "\\begin" not in text and "array" not in text,
         re.compile(r"\\\\(?=[a-zA-Z{}])"), r"\\", (r"\\sqrt{5}", r"\sqrt{5}"),
+    ),
+    Rewrite(  # as Markdown escapes it
+        _has("\\_"), re.compile(r"(?<=[a-zA-Z])\\_(?=[\w{])"), "_", (r"a\_n = 2", "a_n = 2"),
+    ),
+    Rewrite(
+        lambda text: "\\\\" in text and "\\begin" not in text, re.compile(r"[,;] ?\\\\(?= )"), ",",
+        (r"a = 3,\\ b = 4", "a = 3, b = 4"),
+    ),
+    Rewrite(
+        _has("\\ "), re.compile(r"(\\mathbb ?\{? ?[RZNQ] ?\}?) ?\\ +(?=[\[({]|\\\{)"), r"\1 \\setminus ",
+        (r"\mathbb{R} \ [-2, 2]", r"\mathbb{R} \setminus [-2, 2]"),
     ),
     Rewrite(
         _has("<su"), re.compile(r"<su([pb])>(.{0,40}?)</su\1>"),
@@ -369,6 +394,10 @@ _LATEX = (
         re.compile(r"\\(?:math|text|bold)(?:bf|symbol) ?\{? ?([ijk])(?: ?\})?(?![a-zA-Z])"), r"\\hat{\1}",
         (r"\mathbf{i} + \mathbf{j}", r"\hat{i} + \hat{j}"),
     ),
+    Rewrite(
+        _has("\\left", "\\right"), re.compile(r"\\(?:left|right) ?\.(?!\d)"), " ",
+        (r"\left. 5 \right.", "5"),
+    ),
     Rewrite(  # Commands that only move, resize or mark.
         _has("\\"),
         re.compile(
@@ -438,8 +467,20 @@ _AT_LAST = (
     Rewrite(
         _has("10"), re.compile(r"(?<=\d)(?: ?[xX] ?| +)(?=10 ?\^)"), r" \\times ", ("2.24 x 10^7", r"2.24 \times 10^7")
     ),
+    Rewrite(
+        _has("circ", "degree"),
+        re.compile(
+            r"(?<![\w.])(\d{1,4}) ?(?:\^ ?\{? ?\\circ ?\}?|\\?degrees?) ?(?:and )?(\d{1,2}(?:\.\d{1,6})?) ?"
+            r"(?:'(?!')|\^ ?\{? ?\\prime ?\}?|(?:arc)?min(?:ute)?s?)(?![\w'])"
+        ),
+        r"(\1+\\frac{\2}{60})^\\circ ", ("30^\\circ 30'", r"(30+\frac{30}{60})^\circ"),
+    ),
     _OPEN_ENDS,  # without the spaces and commands that stood in it
     *_ENDINGS,
+    Rewrite(  # A rounded value in brackets is one more member of the chain.
+        _has("\\approx"), re.compile(r"(?<=\S) ?\( ?\\approx ([^()]{1,40})\)[ .]*\Z"), r" \\approx \1",
+        (r"\sqrt{2} (\approx 1.41)", r"\sqrt{2} \approx 1.41"),
+    ),
     Rewrite(
         lambda text: text.endswith(")"),
         re.compile(r"(?<=[\w\d}) ])\(([a-z] ?(?:\\(?:ge|le|ne)(?![a-z])|[<>]=?) ?[^()]{1,40})\)$"), r", \1",
