@@ -28,6 +28,7 @@ from math_reward.grader.notation.syntax import (
     Product,
     Quantity,
     Quotient,
+    Relation,
     Sum,
     symbols,
     walk,
@@ -58,7 +59,8 @@ class Form(NamedTuple):
 def missing_form(answer: Node, reference: Node, prompt: str) -> str | None:
     """The name of a form that the prompt asks for, and the reference has and the answer has not; else None."""
     try:
-        return _missing(result(answer), result(reference), prompt[-QUESTION_CHARACTERS:])
+        exact_part = answer.operands[0] if isinstance(answer, Relation) and answer.operators == ("~",) else answer
+        return _missing(result(exact_part), result(reference), prompt[-QUESTION_CHARACTERS:])
     except (Undefined, TooComplex):
         return None
 

@@ -28,6 +28,13 @@ _LETTER_AND_TEXT = re.compile(
     r"|([A-Ja-j])\s?(?:[).:,：．、]|(?=(?:\\left\s?|\\text\s?\{\s?)?[(（])|(?(named)\s|(?!))))[\s*}]*(\S.*?)[\s.*}]*",
     re.DOTALL,
 )
+# "\text{A)}\ & 90 &": a choice in a table of LaTeX.
+_CELL_BEGIN = re.compile(r"\A(?:[\s&}]|\\ ){1,12}")
+_CELL_END = re.compile(
+    r"(?:[\s&,;]|\\\\|\\(?:text|math)\w*\s?\{|\\q?quad(?![a-z])|\\hspace\*?\{\w*\}|\\item|\\end\{\w+\*?\}){1,40}\Z"
+)
+# What follows the last choice: a line, "$ If you cannot ...", ". Which option is correct?"
+_QUESTION = re.compile(r"\n|(?<=[\w)}$])[.$]\s(?=[A-Z])")
 _NOISE = re.compile(r"\\(?:text\w*|mathrm|displaystyle)(?![a-z])|[\s$*{}\\.,;:。；，'\"“”()]+")
 
 
@@ -35,6 +42,7 @@ _LETTERS = re.compile(
     r"(?:[\s(\[,、，;&.){}\]*$]|\\text\w*|and|und|y|et|和)*(?:\(?[A-J]\)?(?:[\s(\[,、，;&.){}\]*$]|\\text\w*|and|und|y|et|和)+)*"
     r"\(?[A-J][\s).,}\]*$]*"
 )
+_REPEATED = re.compile(r"([A-J])\1{3,9}")
 _JOINED_LETTERS = re.compile(r"[A-J]{2,10}")
 
 
@@ -71,8 +79,9 @@ def choices_of(prompt: str) -> dict[str, str]:
                 run.append(other)
         if len(run) > 2 or (len(run) == 2 and all(one["inner"] for one in run)):
             ends = [*(following.start() for following in run[1:]), len(text)]
-            texts = [text[one.end() : end].strip() for one, end in zip(run, ends, strict=True)]
-            texts[-1] = texts[-1].partition("\n")[0]
+            texts = [_CELL_END.sub("", text[one.end() : end]) for one, end in zip(run, ends, strict=True)]
+            texts = [_CELL_BEGIN.sub("", said) for said in texts]
+            texts[-1] = _CELL_END.sub("", _QUESTION.split(texts[-1], maxsplit=1)[0])
             found = {
                 _letter(one).upper(): said[:MAX_TEXT].rstrip(" ;,\n") for one, said in zip(run, texts, strict=True)
             }
@@ -135,7 +144,11 @@ def same_choice(
 
 
 def _split(text: str, choices: Mapping[str, str]) -> tuple[str | None, str]:
-    """The letter of a choice and what stands behind it; None and the whole text if it does not begin with one."""
+    """The letter of a choice and what stands behind it; None and the whole text if it does not begin with one. Some
+    prompts ask for the letter five times: EEEEE.
+    """
+    if (repeated := _REPEATED.fullmatch(text)) is not None and repeated[1] in choices:
+        return repeated[1], ""
     if alone := _LETTER_ALONE.fullmatch(text):
         letter = alone[1].upper()
         return (letter, "") if letter in choices else (None, text)

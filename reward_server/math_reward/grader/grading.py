@@ -7,12 +7,14 @@ import re
 from collections.abc import Sequence
 
 from math_reward.grader.asked_form import missing_form
+from math_reward.grader.calculation import by_result
 from math_reward.grader.choices import by_choice
 from math_reward.grader.compared import compared
 from math_reward.grader.errors import NotMathematics, TooComplex
 from math_reward.grader.extraction.around import changed, denied_inside, taken_back
 from math_reward.grader.extraction.boxes import BOX
 from math_reward.grader.extraction.document import shown
+from math_reward.grader.extraction.phrases import last_phrase
 from math_reward.grader.extraction.prompt import cut_prompt, is_quoted_box, without_quote
 from math_reward.grader.extraction.statement import Statement, final_answer, later_answer, span_of
 from math_reward.grader.memory import Memory
@@ -23,6 +25,7 @@ from math_reward.grader.restated import PROMPT_CHARACTERS, restates
 from math_reward.grader.rules.chains import contradiction
 from math_reward.grader.rules.families import asked_for
 from math_reward.grader.verdict import Grade, Mode, Options, Stage, Verdict
+from math_reward.grader.words.continental import with_points
 from math_reward.grader.words.truth import stated_truth, truth
 from math_reward.grader.words.unit_expressions import with_units
 from math_reward.json_lines import NoAnswer, label_text
@@ -32,6 +35,8 @@ CACHED_VERDICT_BYTES = 64 * 2**20
 # "0.00 equals 0.01 dollars" contradicts itself as it does without the unit.
 _UNIT_AT_END = re.compile(r"(?<=[\d$)])\s[a-zA-Z]{1,16}(?:[/·* ][a-zA-Z]{1,16}(?:\^?-?\d)?){0,4}\Z")
 _DIRECTIONS = frozenset("\u202d\u202e\u2066\u2067\u2068")
+PHRASE_CHARACTERS = 3_000
+"""How much of a completion's end is searched for a phrase that announces another answer than yes or no."""
 SHOWN_CHARACTERS = 200
 """How much of an answer a grade shows if the answer is too long."""
 
@@ -117,13 +122,17 @@ def _grade(completion: str, references: list[str], prompt: str | None, options: 
         completion = without_quote(response, prompt)
 
     said = final_answer(completion, options.mode)
-    if said is None or not said.boxed:
+    if (said is None or not said.boxed) and last_phrase(completion[-PHRASE_CHARACTERS:]) is None:
         by_truth = _by_truth(completion, said, usable) if options.mode is Mode.LENIENT else None
         if by_truth is not None:
             return by_truth
     if said is None or (prompt is not None and said.boxed and is_quoted_box(completion, prompt)):
         return Grade(Verdict.NO_ANSWER, None, first)
     graded = _graded(said, usable, prompt, options)
+    if graded.verdict in (Verdict.WRONG, Verdict.AMBIGUOUS) and graded.stage is not None:
+        compare = functools.partial(_compared, options=options)
+        results = (by_result(said.text, reference, options, compare) for reference in usable)
+        graded = next((result for result in results if result is not None), graded)
     if graded.verdict is Verdict.WRONG:
         compare = functools.partial(_compared, options=options)
         parts = graded_in_parts(completion, said, usable, compare, options)
@@ -170,6 +179,9 @@ def _graded(said: Statement, usable: list[Reference], prompt: str | None, option
             graded = _compared(reference, said.text, options, parameters) if parameters else graded
         if not graded.correct and prompt is not None and len(said.text) <= MAX_CHARACTERS:
             graded = _with_units_of(prompt, reference, said.text, options) or graded
+        if not graded.correct and (other := _other_spelling(said, reference, prompt)) is not None:
+            second = _compared(reference, other, options)
+            graded = dataclasses.replace(second, answer=said.text) if second.correct else graded
         if graded.correct:
             undone = None if prompt is None else _not_done(Answer.read(said.text), reference, prompt)
             if undone is None:
@@ -178,6 +190,27 @@ def _graded(said: Statement, usable: list[Reference], prompt: str | None, option
         best = best or graded
     assert best is not None
     return best
+
+
+_INDEFINITE = re.compile(
+    r"\b(?:integral|antiderivative|integrate|primitive)\b|\\int(?![a-z])|∫|不定积分|原函数", re.IGNORECASE
+)
+_CONSTANT_AT_END = re.compile(
+    r"\s?\+\s?(?:[CcK](?:_\d)?|\\(?:text|mathrm)\s?\{\s?[Cc](?:onst(?:ant)?\.?)?\s?\})"
+    r"(?:, [CcK] \\in \\mathbb\{R\})?[\s.$]*\Z"
+)
+
+
+def _other_spelling(said: Statement, reference: Reference, prompt: str | None) -> str | None:
+    """The answer without the constant of an integral that the reference leaves out, or with 18.000 as 18000; None if
+    it has neither.
+    """
+    if prompt is not None and _INDEFINITE.search(prompt[-PROMPT_CHARACTERS:]):
+        without = _CONSTANT_AT_END.sub("", said.text)
+        if without != said.text and not _CONSTANT_AT_END.search(reference.text):
+            return without
+    points = with_points(said.text, f"{said.before[-PHRASE_CHARACTERS:]} {said.text} {said.after[:SHOWN_CHARACTERS]}")
+    return points if points != said.text else None
 
 
 def _with_units_of(prompt: str, reference: Reference, text: str, options: Options) -> Grade | None:

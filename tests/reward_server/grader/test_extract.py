@@ -134,7 +134,7 @@ def test_no_text_takes_more_than_linear_time(text: str):
 def test_each_place_of_an_answer_is_read_and_no_other_finds_it(place: prose.Place, monkeypatch: pytest.MonkeyPatch):
     answer = final_answer(place.example)
 
-    assert grade(place.example, ["42", "B", "true", "6, 7", "square"]).correct == (answer is not None)
+    assert grade(place.example, ["42", "B", "true", "6, 7", "square", "y = 6x", "2"]).correct == (answer is not None)
     monkeypatch.setattr(prose, "PLACES", tuple(other for other in prose.PLACES if other is not place))
     assert final_answer(place.example) != answer
 

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from math_reward.grader.extraction.around import denied_after, denied_before
+from math_reward.grader.extraction.bare import LATEX_WORD, MATHEMATICS, PROSE_WORD, is_bare
 from math_reward.grader.extraction.document import json_value, last_row, undressed
+from math_reward.grader.extraction.equation_at_end import equation_at_end
 from math_reward.grader.extraction.phrases import ENDING, FILLER, HOPE, last_match, last_phrase
 from math_reward.grader.extraction.values_at_end import (
     DENIED_AFTER,
@@ -22,14 +24,9 @@ from math_reward.grader.extraction.values_at_end import (
 )
 from math_reward.grader.extraction.whole_value import whole_of
 from math_reward.grader.words.chinese_numbers import UNITS_AFTER_DIGITS
-from math_reward.grader.words.functions import SPELLED, SYMPY_NAMES
 from math_reward.grader.words.number_words import number_in_words
 from math_reward.grader.words.truth import SAID, truth
-from math_reward.grader.words.units import UNITS
-from math_reward.grader.words.vocabulary import GREEK
 
-WHOLE_CHARACTERS = 400
-"""A longer text is never only an answer."""
 _REFUSAL = re.compile(
     r"(?:n['o]t|not|unable to) (?:know|determine|solve|answer|find|tell|say|compute|figure|verify"
     r"|be (?:determined|solved|found|answered))|(?:tell whether|without (?:reaching|finding))\b"
@@ -69,8 +66,6 @@ _YES_OR_NO = re.compile(
     re.IGNORECASE,
 )
 _SENTENCE_END = re.compile(r"(?<=[^\d\s.])\.(?=\s|$)|\. ?(?=[A-Z][a-z])|\n\n|[!?。](?=\s|$)|。")
-_PROSE_WORD = re.compile(r"(?<!\\)(?<![a-zA-Z])[^\W\d_⁰-₟²³¹]{2,}")
-_LATEX_WORD = re.compile(r"\\[a-zA-Z]+|(?<=\\begin\{)\w+|(?<=\\end\{)\w+|\\(?:text|mathrm|operatorname)\s?\{[^{}]*\}")
 _WORDS_ALONE = re.compile(r"\\text\s?\{[^{}]{1,80}\}")
 _VALUE_FIRST = re.compile(r"[\w$\\(){}\[\]+\-−.,/^√π%° ]{0,80}$")
 _IDEOGRAPHS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
@@ -115,6 +110,8 @@ _AFTERWARDS = re.compile(
 )
 # "42 (for comparison, 31² = 961).": it speaks of the answer, and neither doubts it, nor limits it, nor is another one.
 _REMARK = re.compile(r"(?<=[\w)}\]$*%²³])\s*[(（](?P<said>[^()（）\n]{3,240})[)）][\s.。*]{0,4}\Z")
+# The end of an object that is not JSON, since its quotes or backslashes are not escaped.
+_JSON_END = re.compile(r'\.?"[\s\]]{0,20}\}[\s`]{0,12}\Z')
 _NO_REMARK = re.compile(
     r"\b(?:or|nor|not|no|n't|wrong|incorrect|false|but|actually|should|mistakes?|error|unsure|sure|guess|maybe|perhaps"
     r"|possibly|if|unless|otherwise|except|only|ou|oder)\b|[?？]|或|不|若|如果|假设"
@@ -135,6 +132,11 @@ _PREDICATE = re.compile(
     re.IGNORECASE,
 )
 _THERE_ARE = re.compile(r"\bthere (?:is|are|were|will be) (?:only |exactly )?([a-z]+(?:-[a-z]+)?)\b", re.IGNORECASE)
+_HOW_MANY = re.compile(
+    r"\b(?:there (?:is|are|were|will be)|has|have|had)\s(?:only |exactly )?([a-z]+(?:-[a-z]+)?)"
+    r"(?: [a-zA-Z-]{2,20}){1,4}[.!\s]{0,3}\Z",
+    re.IGNORECASE,
+)
 _FEW_WORDS = re.compile(
     r"(?:(?:an?|the)\s)?((?:[^\W\d_]|['’-]){3,30}(?:\s(?:[^\W\d_]|['’-]){2,30}){0,2})[.!]?", re.IGNORECASE
 )
@@ -144,9 +146,6 @@ _DOUBTED = re.compile(
 )
 _ARTICLES = frozenset(["one", "ein", "eine", "eins", "un", "une", "una", "uno", "um", "uma", "один"])
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
-_MATHEMATICS = frozenset(
-    {*SPELLED, *SYMPY_NAMES, *GREEK, *UNITS, "or", "and", "pi", "infty", "oo", "inf", "Matrix", "mu", "nu"} - {"mod"}
-)
 
 
 class Told(NamedTuple):
@@ -203,6 +202,12 @@ PLACES = (
     Place("the items of a list at the end", lambda told: _items(told.text), "The solutions are\n- $x = 6$\n- $x = 7$"),
     Place("the last line", lambda told: _last_line(told.text), "We multiply 6 and 7 to get it:\n42"),
     Place("what alone is bold", lambda told: told.bold, "There are **42** of them, and in 2 days there will be 13."),
+    Place("the equation at the end", lambda told: equation_at_end(told.text), "3x is 6, so in all y = 6x."),
+    Place(
+        "a number in words in the last sentence",
+        lambda told: _counted(told.text),
+        "The graph of $y=2$ has two asymptotes.",
+    ),
     Place("the value at the end", lambda told: values_at_end(told.text), "So both have 42 apples."),
     Place("a word at the end", lambda told: _last_word(told.text), "All sides are equal, so it is a square."),
 )
@@ -213,6 +218,8 @@ def answer_in(text: str, bold: str | None = None) -> str | None:
     """The final answer of a text without boxes; None if it states none. ``bold`` is of `emphasised`."""
     if text.startswith("{") and (said := json_value(text)) is not None:
         return said
+    if '"}' in "".join(text[-40:].split()) and last_phrase(text) is None:
+        text = _JSON_END.sub(".", text, count=1)
     text = _without_remark(text)
     hope = last_match(HOPE, text)
     text = undressed(text if hope is None else text[: hope.start()].rstrip())
@@ -229,8 +236,8 @@ def _without_remark(text: str) -> str:
     remark = _REMARK.search(text[-260:])
     if remark is None or _NO_REMARK.search(remark["said"]) or denied_after(remark["said"]):
         return text
-    words = _PROSE_WORD.findall(_LATEX_WORD.sub(" ", remark["said"]))
-    is_prose = len([word for word in words if word.lower() not in _MATHEMATICS]) > 1
+    words = PROSE_WORD.findall(LATEX_WORD.sub(" ", remark["said"]))
+    is_prose = len([word for word in words if word.lower() not in MATHEMATICS]) > 1
     is_prose = is_prose or len(_IDEOGRAPHS.findall(remark["said"])) > 2
     return text[-260:][: remark.start()].join([text[:-260], ""]) if is_prose else text
 
@@ -263,12 +270,17 @@ def _whole(text: str) -> str | None:
     if not is_bare(text) and not _WORDS_ALONE.fullmatch(text):
         is_phrase = _DOUBTED.search(text) is None and _PREDICATE.search(text) is None
         said = _found(_FEW_WORDS.fullmatch(text)) if is_phrase else None
-        first, _, things = (said or "").partition(" ")
-        number = number_in_words(first.lower()) if things else None
-        return said if number is None or number == 1 else f"{number} {things}"
+        return None if said is None else with_digits(said)
     line = last_row(text) if "\\begin" in text else text.rsplit("\n", 1)[-1].strip()
     before, arrow, after = line.rpartition(" → ")
     return after if arrow and "=" in before and is_bare(after) else line
+
+
+def with_digits(text: str) -> str:
+    """``2 dollars`` for "two dollars"; another text as it is."""
+    first, _, things = text.partition(" ")
+    number = number_in_words(first.lower()) if things else None
+    return text if number is None or number == 1 else f"{number} {things}"
 
 
 def _last_verdict(told: Told) -> str | None:
@@ -287,6 +299,12 @@ def _items(text: str) -> str | None:
     if not all(map(is_bare, items)) or any(map(_STEP.search, items)):
         return None
     return ", ".join(item.strip("$") for item in items)
+
+
+def _counted(text: str) -> str | None:
+    """The number of things in a last sentence without digits behind it: "The graph of $y=2$ has two asymptotes"."""
+    counted = _HOW_MANY.search(text[-160:])
+    return counted[1] if counted is not None and _is_number(counted[1].lower()) else None
 
 
 def _last_word(text: str) -> str | None:
@@ -324,14 +342,6 @@ def announced(text: str, phrase: re.Match[str]) -> str | None:
         return None  # "Suppose the answer is 28."
     rest = text[begin:].removeprefix("}")
     return (_stated(rest) or None) if rest.strip() else None
-
-
-def is_bare(text: str) -> bool:
-    """Whether a text is only an answer: no words but functions, units and "or"."""
-    if len(text) > WHOLE_CHARACTERS or not text:
-        return False
-    words = _PROSE_WORD.findall(_LATEX_WORD.sub(" ", text))
-    return all(word in _MATHEMATICS or word.lower() in _MATHEMATICS for word in words)
 
 
 def _last_choice(text: str) -> str | None:
@@ -420,7 +430,7 @@ def _stated(rest: str) -> str | None:
         return None if _ANOTHER_LETTER.search(sentence, letter.end(1)) else letter[1]
     inner = last_match(FORMULA, sentence)
     if inner is not None:
-        words = _PROSE_WORD.findall(sentence[inner.end() :])
+        words = PROSE_WORD.findall(sentence[inner.end() :])
         number = last_match(NUMBER, sentence[inner.end() :])
         if number is not None and words and words[-1].lower() not in ("when", "where", "for", "with", "if", "and"):
             return number["number"]  # "The largest $n$ is 34."
@@ -430,7 +440,7 @@ def _stated(rest: str) -> str | None:
     if first is not None and not _OR_A_NUMBER.search(sentence):
         return first[1]
     if len(words) <= 4 and not _SENTENCE_WITH_NUMBER.match(sentence):
-        return sentence or None
+        return with_digits(sentence) or None
     number = last_match(NUMBER, sentence)
     if number is None or is_denied(sentence, number):
         return None
@@ -440,7 +450,7 @@ def _stated(rest: str) -> str | None:
 def _only_words_before(sentence: str, formula: re.Match[str]) -> bool:
     """False for "all integers $k \\ge 2$": there the words are a part of the answer."""
     before = sentence[: formula.start()]
-    words = _PROSE_WORD.findall(before)
+    words = PROSE_WORD.findall(before)
     if not words:
         return not before.strip()[-1:].isdigit()
     return words[0].lower() not in ("all", "every", "any", "odd", "even", "no")

@@ -9,10 +9,11 @@ import dataclasses
 import re
 
 from math_reward.grader.extraction.around import percent_of, sign_of
+from math_reward.grader.extraction.bare import is_bare
 from math_reward.grader.extraction.boxes import BOX, Statement, last_boxes
 from math_reward.grader.extraction.document import json_value, plain, shown, undressed, with_boxes, without_code
 from math_reward.grader.extraction.phrases import last_match, last_phrase
-from math_reward.grader.extraction.prose import LETTER_ALONE, announced, answer_in, emphasised, is_bare
+from math_reward.grader.extraction.prose import LETTER_ALONE, announced, answer_in, emphasised
 from math_reward.grader.extraction.special_tokens import EMPHASIS, SPECIAL_TOKEN, before_next_turn
 from math_reward.grader.verdict import Mode
 

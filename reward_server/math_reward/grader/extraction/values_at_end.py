@@ -39,11 +39,12 @@ NUMBER = re.compile(
 # "Question 42" names a question.
 _NAMED = re.compile(
     r"(?:question|problem|exercise|step|case|part|example|figure|fig|equation|eq|page|chapter|section|line|item|no"
-    r"|number|option|method|approach|version|theorem|lemma|day|q)\.?\s?[#(]?\s?$",
+    r"|(?<!mal )(?<!ary )(?<!tal )(?<!ole )(?<!ime )(?<!est )number"  # the decimal, binary, whole number 42
+    r"|option|method|approach|version|theorem|lemma|day|q)\.?\s?[#(]?\s?$",
     re.IGNORECASE,
 )
 # "... 9 + 6 = 15 liters of the 24 liters": the result of the last calculation, unless another clause follows it.
-_RESULT = re.compile(r"= ?")
+_RESULT = re.compile(r"[=≈] ?")
 _CLAUSE = re.compile(
     r"[,;:=]|\b(?:so|then|we|is|are|gives?|gets?|because|since|but|and|thus|hence|which|there)\b", re.IGNORECASE
 )
@@ -104,9 +105,13 @@ _CONDITION = re.compile(
     r"(?: numbers?| integers?| constant)?)?\s?$",
     re.IGNORECASE,
 )
-_MONTH = "(?:January|February|March|April|May|June|July|August|September|October|November|December)"
+_MONTH = (
+    r"(?:January|February|March|April|May|June|July|August|September|October|November|December"
+    r"|(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.?)"
+)
 _DATE = re.compile(
-    rf"(?:\d{{1,2}}(?:st|nd|rd|th) of {_MONTH}|{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?(?:, \d{{4}})?)(?=[.!\s]{{0,3}}$)"
+    rf"(?:\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {_MONTH}(?:,? \d{{4}})?"
+    rf"|{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?(?:,? \d{{4}})?)(?=[.!\s]{{0,3}}$)"
 )
 _DURATION = re.compile(r"\d{1,4} ?h(?:ours?|rs?)?,? (?:and )?\d{1,2} ?m(?:in(?:ute)?s?)?(?=[.!\s]{0,3}$)")
 _RATIO = re.compile(r"\bratio\b[^.\n]{0,60}?\b(\d{1,9}) to (\d{1,9})[.!\s]{0,3}$")
@@ -117,6 +122,8 @@ _HALF_OF_DAY = re.compile(r"\s?[ap]\.?\s?m\b\.?", re.IGNORECASE)
 _UNIT = re.compile(
     r"\s?(?P<unit>[A-Za-z]{3,16}|[ckm]m|[km]g|[mM][lL]|[kMGT]?Hz|[kM]?eV|[kMG]?Pa|[kmM][JWVN]|[NJWV](?=[.,;]?(?:\s|$))|[gsmLh](?=[.!]?\s*$))(?![\w^/*-])"
 )
+_PER = re.compile(r"\sper\s([A-Za-z]{1,16})(?![\w-])")
+_SCALE = re.compile(r"\s(?:hundred|thousand|million|billion|trillion)(?![\w-])")
 _ITEM = r"(?:[a-zA-Z](?:_?\d|[₀-₉])?\s?=\s?)?-?(?:\d{1,12}(?:\.\d{1,12})?|\.\d{1,12})(?:/\d{1,9})?"
 _JOINT = r"(?:and|or|und|oder|et|ou|y|o|e|и|или|和|或)"
 # "The values are 0.1, 4, and 2", "n = 3 and n = 7"
@@ -130,6 +137,11 @@ _LABELLED_PAIR = re.compile(
 )
 _SENTENCE_END = re.compile(r"(?<!\d)[.!。]\s|\n|。")
 _JOINTS = re.compile(rf",?\s{_JOINT}\s")
+# "You can make 1 candle with 500 grams of wax and 3 wicks."
+_MADE = re.compile(
+    r"\b(?:make|bake|build|buy|fill|get|produce|serve)s? (?:only |at most |exactly )?(\d{1,9}) [a-z]+"
+    r" (?:with|from|using|out of)\s(?:\d|the|these|this|his|her|their)[^.\n=]{0,80}[.!\s]{0,3}\Z"
+)
 _OUT_OF = re.compile(r"\d{1,9} out of $")
 
 
@@ -137,7 +149,8 @@ def values_at_end(text: str) -> str | None:
     """The value at the end, with those of its list, or the one before it if "or" joins them."""
     tail = text[-TAIL_CHARACTERS:]
     listed = _LIST.search(tail) or _LABELLED_PAIR.search(tail)
-    if listed is not None and not is_denied(tail, listed):
+    is_right_side = listed is not None and tail[listed.start()] == "=" and "=" in listed["items"]  # 2x = 10, x = 5
+    if listed is not None and not is_right_side and not is_denied(tail, listed):
         return _JOINTS.sub(lambda joint: " or " if joint[0].strip(" ,") in ("or", "oder") else ", ", listed["items"])
     if (day := _DATE.search(tail) or _DURATION.search(tail)) is not None:
         return day[0]
@@ -182,6 +195,8 @@ def _value_at_end(text: str) -> str | None:
     is_result = text[: number.start()].endswith(("=", "= "))
     if not is_result and _GOES_ELSEWHERE.search(text, number.end()) and not _NAMES_IT.match(text, number.end()):
         return None  # In 42 steps we find the answer.
+    if (made := _MADE.search(text[-160:])) is not None:
+        return made[1]
     out_of = _OUT_OF.search(text[max(0, number.start() - 20) : number.start()])
     if out_of:
         return f"{out_of[0]}{number['number']}"
@@ -197,7 +212,13 @@ def _unit_after(text: str, end: int) -> str:
     half = _HALF_OF_DAY.match(text, end) if ":" in text[max(0, end - 6) : end] else None
     if half is not None:
         return half[0].rstrip(".")
+    scale = _SCALE.match(text, end)
+    if scale is not None:
+        return scale[0] + _unit_after(text, scale.end())
     unit = _UNIT.match(text, end)
+    rate = None if unit is None else _PER.match(text, unit.end())
+    if rate is not None and unit is not None and is_unit(unit["unit"].lower()) and is_unit(rate[1].lower()):
+        return text[end : rate.end()]
     known = unit is not None and (is_unit(unit["unit"]) or is_unit(unit["unit"].lower()))
     return unit[0] if unit is not None and known else ""
 

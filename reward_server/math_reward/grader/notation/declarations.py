@@ -36,7 +36,8 @@ _RANGES = (
     rf"(?P<names>{_NAMES}) (?:(?:is|are) )?(?:an? |any |arbitrary |some )?{_KIND}",
     rf"(?:an? |any |all |every |some |arbitrary ){{0,2}}{_KIND} (?P<names>{_NAMES})",
 )  # fmt: skip
-_BEFORE = r"(?: ?[,;:(] ?| (?=[a-zA-Z\\0-9-])|(?<=\)) ?| ?(?=\\text))"
+# Of "a x, a \\in R" the x is a factor, and no parameter.
+_BEFORE = rf"(?: ?[,;:(] ?| (?=[a-zA-Z\\0-9-])(?!{_NAME} ?,)|(?<=\)) ?| ?(?=\\text))"
 _WORDS = (
     r"(?:\\text ?\{ ?)?(?:,? ?(?:for|where|with) )?(?:(?:all|any|some|every|each|arbitrary) ){0,2}(?:constants? )?"
     r"(?:\} ?)?"

@@ -210,6 +210,8 @@ _WORDS = (
         _has("out of"), re.compile(r"(?<![\d.])(\d{1,9}) out of (\d{1,9})(?![\d.])"), r"\\frac{\1}{\2}",
         ("3 out of 5", r"\frac{3}{5}"),
     ),
+    Rewrite(_has(" in "), re.compile(r"^(\d{1,9}) in (\d{1,9})\Z"), r"\\frac{\1}{\2}", ("1 in 2", r"\frac{1}{2}")),
+    Rewrite(_has(" to "), re.compile(r"^(\d{1,9}) to (\d{1,9})\Z"), r"\1:\2", ("2 to 3", "2:3")),
     Rewrite(_has("="), re.compile("^="), "", ("=5", "5")),
     Rewrite(
         _has(","), re.compile(r"(?<![\d.,])(\d{1,6}),(\d{2})(?= ?(?:€|[Ee]uros?\b|EUR\b|zł|kr\b))"), r"\1.\2",
@@ -265,7 +267,12 @@ _WORDS = (
     ),
     Rewrite(_has("+/-"), re.compile(r"\+ ?/ ?-"), r"\\pm ", ("+/-3", r"\pm 3")),
     Rewrite(_has("{,}"), re.compile(r"(?<=\d)\{,\}(?=\d{1,2}(?!\d))"), ".", ("3{,}14", "3.14")),
-    Rewrite(_has("-\\$", "- \\$", "-$"), re.compile(r"^- ?(\\?\$)(?=[\d.]+\Z)"), r"\1-", (r"-\$0.50", r"\$-0.50")),
+    Rewrite(_has("$", "£", "€"), re.compile(r"^[-−] ?(\\?[$£€]) ?(?=[\d.])"), r"\1-", (r"-\$0.50", r"\$-0.50")),
+    Rewrite(
+        _has("R$", "R\\$"), re.compile(r"R\\?\$ ?(\d{1,3}(?:\.\d{3})*)(?:,(\d{2}))?(?![\d.,]*\d)"),
+        lambda money: money[1].replace(".", "") + (f".{money[2]}" if money[2] else ""), ("R$ 2.400,50", "2400.50"),
+    ),
+    Rewrite(_has(". "), re.compile(r"^(\d{1,9})\. (\d{1,9})\.?\Z"), r"\1.\2", ("0. 98", "0.98")),
     Rewrite(  # two spellings of one answer
         _has("#"), re.compile(r"(?<=\S) ?\\?# ?\\?# ?(?=\S)"), r" \\text{ or } ",
         ("3/10 ## 0.3", r"3/10 \text{ or } 0.3"),
@@ -411,6 +418,10 @@ _LATEX = (
         _has("{}"), re.compile(r"(?:\\[,;:! ]|~)? ?\{\} ?(?=\^ ?\{? ?\\(?:circ|degree)(?![a-zA-Z]))"), "",
         (r"25\,{}^\circ C", r"25^\circ C"),
     ),
+    Rewrite(
+        _has("matrix"), re.compile(r"\\(begin|end)([pbvV]?matrix)(?![a-z])"), r"\\\1{\2}",
+        (r"\beginpmatrix 1 \endpmatrix", r"\begin{pmatrix} 1 \end{pmatrix}"),
+    ),
     Rewrite(_has("\\not"), re.compile(r"\\not ?="), r"\\ne ", (r"x \not= 2", r"x \ne 2")),
     Rewrite(_has("\\not"), re.compile(r"\\not ?\\in(?![a-z])"), r"\\notin", (r"2 \not\in A", r"2 \notin A")),
     Rewrite(
@@ -463,6 +474,9 @@ _LATEX = (
 _WITHOUT_LATEX = (Rewrite(_has("~"), re.compile("~"), " ", ("1~2", "1 2")),)
 _AT_LAST = (
     Rewrite(_has("**"), EMPHASIS, r"\1", ("**x = 5** m", "x = 5 m")),
+    Rewrite(  # One dollar sign is no delimiter.
+        _has("$"), re.compile(r"^([^$]*)(?<!\\)\$(?= ?-?[\d.])([^$]*)\Z"), r"\1\\$\2", ("$12", r"\$12")
+    ),
     Rewrite(_has("$", "\\"), re.compile(r"(?<!\\)\$|\\[()]"), " ", ("x = $5$", "x = 5")),
     Rewrite(
         _has("10"), re.compile(r"(?<=\d)(?: ?[xX] ?| +)(?=10 ?\^)"), r" \\times ", ("2.24 x 10^7", r"2.24 \times 10^7")
@@ -487,6 +501,16 @@ _AT_LAST = (
         ("y = x^2 - 1 (x >= 0)", "y = x^2 - 1 , x >= 0"),
     ),
     Rewrite(str.split, re.compile(r"\s+"), " ", ("1,\t2", "1, 2")),
+    Rewrite(
+        _has("real"),
+        re.compile(
+            r"^(?:all )?reals?(?: numbers?| values?)?(?: of)?(?: [a-z])?,?"
+            r" (?:with|such that|where|except(?: for| that| when)?) [a-z]"
+            r" ?(?:\\ne|=|is not|cannot be) ?([^ ,]{1,30}) ?$",
+            re.IGNORECASE,
+        ),
+        r"\\mathbb{R} \\setminus \\{\1\\}", (r"all real x with x \ne 4", r"\mathbb{R} \setminus \{4\}"),
+    ),
 )  # fmt: skip
 REWRITES = (*_WORDS, *_MARKUP, *_LATEX, *_WITHOUT_LATEX, *_AT_LAST)
 """All of them in the order in which they are tried."""

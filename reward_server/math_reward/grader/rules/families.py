@@ -38,7 +38,7 @@ from math_reward.grader.notation.syntax import (
 )
 from math_reward.grader.rules.comparison import Comparison
 from math_reward.grader.rules.expressions import CONSTANT, CONTINUOUS, OF_INTEGRATION, constant_of, same_up_to_constant
-from math_reward.grader.rules.labels import clash, label_name, without_label
+from math_reward.grader.rules.labels import clash, label_name, labels_of, without_label
 from math_reward.grader.rules.trees import paired, values
 
 MAX_RESIDUES = 64
@@ -102,6 +102,11 @@ def same_family(
         free[parameter] = _UNKNOWN_RANGE
     free |= ranges
     free = {name: domain for name, domain in free.items() if not _names(label, name)}
+    points = _points(comparison, reference), _points(comparison, answer)
+    if points[0] and points[1]:
+        same = _same_line(comparison, points[0], points[1], free, domains)
+        if same or not isinstance(reference, Bracketed):
+            return same  # "x = 2 + 5t, y = 1 - 3t" is a point for each t, and no union of two families.
     return (
         _renamed(comparison, reference, answer, free, domains)
         or _same_progressions(comparison, reference, answer, free, domains)
@@ -165,6 +170,55 @@ def _expressions(node: Node) -> Iterator[Node]:
             yield value
         for part in inner:
             yield from _expressions(part)
+
+
+def _points(comparison: Comparison, node: Node) -> dict[str, Node]:
+    """The coordinates of ``(2 + 5t, 1 - 3t)`` and of ``x = 2 + 5t, y = 1 - 3t`` by their names; else empty."""
+    if isinstance(node, Bracketed):
+        return {str(place): item for place, item in enumerate(node.items)}
+    names = labels_of(comparison, list(node.items)) if isinstance(node, Collection) else None
+    if names is None or not isinstance(node, Collection):
+        return {}
+    return {name: without_label(comparison, item)[1] for name, item in zip(names, node.items, strict=True)}
+
+
+def _same_line(
+    comparison: Comparison,
+    reference: Mapping[str, Node],
+    answer: Mapping[str, Node],
+    free: Mapping[str, Domain],
+    domains: Mapping[str, Domain],
+) -> bool:
+    """Whether both are the same points: one parameter is the other times a factor, plus a shift, in every coordinate.
+
+    For whole numbers the factor is 1 or -1, and the shift is whole.
+    """
+    mine = set().union(*map(symbols, reference.values()))
+    theirs = set().union(*map(symbols, answer.values()))
+    if reference.keys() != answer.keys() or not len(mine) == len(theirs) == 1 or not mine <= free.keys():
+        return False
+    (name,), (other,) = mine, theirs
+    whole = free[name] == "integers"
+    if not _may_be(free, domains, name, other) or not (other in domains or _may_count(free, name, other)):
+        return False
+    lines = {key: (first_degree(reference[key], name), first_degree(answer[key], other)) for key in reference}
+    if any(line is None or moved is None for line, moved in lines.values()):
+        return False
+    known = [(*line, *moved) for line, moved in lines.values() if line is not None and moved is not None]
+    moving = next((part for part in known if real_value(part[0])), None)
+    size = None if moving is None else real_value(moving[0])
+    if moving is None or size is None:
+        return False
+    factor = _ratio(comparison, moving[2], moving[0], size)
+    start, begin = real_value(moving[3]), real_value(moving[1])
+    if factor is None or start is None or begin is None or (whole and abs(factor) != 1):
+        return False
+    shift = Fraction((start - begin) / size).limit_denominator(1000)
+    return (not whole or shift.denominator == 1) and all(
+        comparison.same_value(Product((Number(factor), step)), moved_step)
+        and comparison.same_value(Sum((begin_at, Product((Number(shift), step)))), moved_begin)
+        for step, begin_at, moved_step, moved_begin in known
+    )
 
 
 def _renamed(

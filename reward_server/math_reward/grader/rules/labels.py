@@ -11,6 +11,7 @@ from math_reward.grader.notation.syntax import (
     Bracketed,
     Call,
     Collection,
+    Congruence,
     Constant,
     Node,
     Number,
@@ -77,6 +78,8 @@ def without_label(comparison: Comparison, node: Node) -> tuple[Node | None, Node
         return node.operands[0], node.operands[1]
     if any(operator not in ("=", "~") for operator in node.operators):
         return None, node
+    if isinstance(node.operands[-1], Congruence) and not isinstance(node.operands[0], Symbol):
+        return None, node  # 7^100 is not 9, only congruent to it.
     operands = list(node.operands)
     operators = list(node.operators)
     if len(operands) > 2 and all(isinstance(operand, Symbol) for operand in operands):
@@ -173,6 +176,10 @@ def _is_label(node: Node) -> bool:
     if isinstance(node, (Applied, Text)):
         return True
     if isinstance(node, BigOperator):
+        if node.name == "lim":
+            return any(
+                isinstance(part, BigOperator) for part in walk(node.body)
+            )  # SymPy calculates no limit of a sum.
         return node.name == "int" and not node.lower and not node.upper  # \int 2x dx = x^2 + C
     if isinstance(node, Bracketed):
         return (node.left, node.right) == ("(", ")") and all(_is_label(i) or _is_applied(i) for i in node.items)

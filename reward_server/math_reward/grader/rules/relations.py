@@ -177,10 +177,21 @@ def same_congruence(comparison: Comparison, reference: Node, answer: Node) -> bo
     return ((left - right) / modulus).denominator == 1
 
 
+def _congruent(number: Fraction, congruence: Congruence) -> bool:
+    residue, modulus = exact(congruence.residue), exact(congruence.modulus)
+    return (
+        residue is not None and modulus is not None and modulus > 1 and ((number - residue) / modulus).denominator == 1
+    )
+
+
 def is_remainder(reference: Node, answer: Node) -> bool:
     """Whether the answer says 3 (mod 7) where the reference asks for the remainder, and is 3."""
-    if isinstance(answer, Relation) and answer.operators == ("=",) and isinstance(answer.operands[0], Symbol):
-        answer = answer.operands[1]
+    if isinstance(answer, Relation) and answer.operators == ("=",):
+        named, said = answer.operands
+        power = exact(named) if not symbols(named) else None
+        if power is not None and isinstance(said, Congruence) and not _congruent(power, said):
+            return False
+        answer = said
     if not isinstance(reference, Number) or not isinstance(answer, Congruence):
         return False
     value, residue, modulus = reference.value, exact(answer.residue), exact(answer.modulus)

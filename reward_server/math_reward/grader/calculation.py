@@ -1,0 +1,83 @@
+"""The result of a calculation that cannot be read as one: its sides have units, decimal commas or clock times.
+
+"72 km/h × (1000 m / 3600 s) = 20 m/s", "84,60 € : 4 = 21,15 €", "10:45 + 3:40 = 14:25". The last side is the answer,
+unless another side that can be read says something else.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import re
+from collections.abc import Callable
+from types import NoneType
+
+from math_reward.grader.errors import NotMathematics, TooComplex, Undefined
+from math_reward.grader.notation.normalise import normalise
+from math_reward.grader.notation.parse import MAX_CHARACTERS, parse
+from math_reward.grader.notation.syntax import Node, Quantity, Relation, symbols
+from math_reward.grader.reading import Reference
+from math_reward.grader.rules import RULES
+from math_reward.grader.rules.comparison import Comparison
+from math_reward.grader.rules.labels import Contradiction
+from math_reward.grader.verdict import Grade, Options
+
+_EQUALS = re.compile(r"(?<![<>!:=])(?:=+|≈|\\approx(?![a-z])|\\simeq(?![a-z]))(?![<>=])")
+_COMMA = re.compile(r"(?<![\d.,])(\d{1,9}),(\d{1,6})(?![\d.,])")
+_CLOCK = re.compile(r"(?<![\d:.])([0-2]?\d):([0-5]\d)(?![\d:])")
+# Other relations, lists and alternatives
+_MORE = re.compile(
+    r"[<>≠≤≥∈;]|!=|\\(?:not|neq?|leq?|geq?|in|lt|gt|equiv|pm|begin|sum|prod|int|lim)(?![a-z])|,\s|\b(?:and|or)\b"
+)
+_NUMBER_OR_NAME = re.compile(r"\d|^\s*[$\\a-zA-Z]")
+_NAME = re.compile(r"[\s$*]*\\?[a-zA-Z]+(?:_\{?\w+\}?)?[\s$*]*")
+MAX_SIDES = 8
+
+
+def by_result(
+    text: str, reference: Reference, options: Options, compare: Callable[[Reference, str], Grade]
+) -> Grade | None:
+    """The grade of a calculation by its last side, if that is the reference and no other side denies it; else None.
+
+    Args:
+        text: the answer, which was not accepted as a whole.
+        reference: a usable one that is no equation.
+        options: how numbers are compared.
+        compare: grades the last side alone.
+    """
+    is_equation = "=" in reference.normal and isinstance(reference.reading.tree, Relation)
+    sides = [] if len(text) > MAX_CHARACTERS or is_equation or _MORE.search(text) else _EQUALS.split(text)
+    if not 1 < len(sides) <= MAX_SIDES or not all(_NUMBER_OR_NAME.search(side) for side in sides):
+        return None
+    decimal = [_COMMA.sub(r"\1.\2", side) for side in sides]
+    has_time = all(map(_CLOCK.search, sides[-2:]))
+    spellings = [decimal] if decimal != sides else [sides] if has_time or _is_unreadable(sides) else []
+    for spelling in spellings:
+        graded = compare(reference, spelling[-1].strip())
+        if graded.correct and _agree(spelling, Comparison(dataclasses.replace(options, allow_rounded=True), RULES)):
+            return graded
+    return None
+
+
+def _is_unreadable(sides: list[str]) -> bool:
+    """Whether a side is no formula, or has a unit: else the equation is compared as a whole."""
+    return any(isinstance(_parsed(side), (Quantity, NoneType)) for side in sides if not _NAME.fullmatch(side))
+
+
+def _agree(sides: list[str], comparison: Comparison) -> bool:
+    """Whether every two neighbours are the same as far as both can be read; the last must be read."""
+    readings = [_parsed(side) for side in sides]
+    known = [reading for reading in readings if reading is not None and not symbols(reading)]
+    try:
+        return all(comparison.same_value(left, right) for left, right in itertools.pairwise(known))
+    except (TooComplex, Undefined, Contradiction):
+        return False
+
+
+def _parsed(side: str) -> Node | None:
+    """A side, its clock times as minutes; None if it cannot be read."""
+    minutes = _CLOCK.sub(lambda time: str(60 * int(time[1]) + int(time[2])), side)
+    try:
+        return parse(normalise(minutes))
+    except (NotMathematics, TooComplex):
+        return None

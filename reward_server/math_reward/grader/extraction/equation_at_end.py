@@ -1,0 +1,59 @@
+"""Finds the equation at the end of a text without LaTeX: "so y − 2 = 3(x − 1)"."""
+
+from __future__ import annotations
+
+import re
+
+from math_reward.grader.extraction.bare import is_bare
+from math_reward.grader.extraction.values_at_end import is_denied
+
+_LETTER = re.compile(r"(?<![a-zA-Z])(?!e(?![a-zA-Z]))[a-zA-Z](?![a-zA-Z])")
+_QUANTITY = re.compile(r"[-−]?[\d.,×·*^⁰¹²³⁴-⁹⁻ ]+ [A-Za-zΩµ°][\w/²³⁻¹·^]{0,12}(?: [\w/²³⁻¹^]{1,6}){0,3}")
+_EQUATION = re.compile(
+    r"(?:^|(?<=[,:→⇒])\s|(?<=and)\s|\s)(?P<left>[^=,:→⇒]{1,60}?)(?:=|\s(?:is|equals|is equal to)\s)\s?"
+    r"(?P<right>[^=≈→⇒]{1,120})\Z"
+)
+_CALCULATED = re.compile(r"[-+*/^(!−·²³]")
+_WORD = re.compile(r"(?<![^\W\d_])(?!(?:sin|cos|tan|log|exp|ln|xy|ab)\s)[^\W\d_]{2,}[.:]?\s")
+# "..., with A, B arbitrary constants", "for any real t", "n any integer", "k ∈ ℤ"
+_KINDS = (
+    r"(?:any|all|every|some|an?|is|are|being|arbitrary|free|real|integers?|positive|constants?|numbers?|parameters?)"
+)
+_NAME = r"[A-Za-z](?:_?\d|[₀-₉])?(?:(?:,| and|, and)\s[A-Za-z](?:_?\d|[₀-₉])?)*"
+_DECLARED = re.compile(
+    rf",?\s\(?(?=[^=]{{1,80}}\Z)(?:(?:with|where|for|and)\s)?(?:{_KINDS}\s)*"
+    rf"(?P<names>{_NAME})(?:\s?∈\s?[ℝℤℕRZN]|(?:\s{_KINDS}){{1,5}}(?: of integration)?|(?<=\w\w\s\w))\)?\Z"
+)
+
+
+def equation_at_end(text: str) -> str | None:
+    r"""The equations in letters that a text without LaTeX ends with, and what it says of the letters: "so y = kx for
+    real k" gives ``y = kx, k \in \mathbb{R}``. Numbers are left to the other places, which know their units.
+    """
+    sentence = re.split(r"[.!?。]\s|[\n;]", re.sub(r",\s+", ", ", text[-300:].rstrip(" .。*")))[-1]
+    if "$" in sentence or "\\" in sentence or sentence.count("=") > 4:
+        return None
+    declared = _DECLARED.search(sentence)
+    rest = sentence[: declared.start()] if declared is not None else sentence
+    equations: list[str] = []
+    while (said := _EQUATION.search(rest)) is not None:
+        words = list(_WORD.finditer(said["left"]))
+        name = said["left"][words[-1].end() if words else 0 :].strip(" *(")
+        right = said["right"].strip()
+        is_verb = "=" not in rest[said.end("left") : said.start("right")]
+        in_letters = (_LETTER.search(right) or "!" in right) and not _QUANTITY.fullmatch(right)
+        if not in_letters or not is_bare(right) or is_denied(rest, said):
+            break
+        if is_verb or "∫" in said["left"]:
+            equations += [right] if _CALCULATED.search(right) and not equations else []
+            break
+        if not name or not is_bare(name):
+            break
+        equations.insert(0, f"{name} = {right}")
+        before = rest[: said.start()] if name == said["left"].strip() else ""
+        rest = before.removesuffix(" and").removesuffix(",")
+    if equations and declared is not None:
+        names = re.findall(r"(?<![a-zA-Z])[a-zA-Z](?:_?\d|[₀-₉])?(?![a-zA-Z])", declared["names"])
+        whole = "integer" in declared[0] or declared[0].rstrip(" )").endswith(("ℤ", "Z"))
+        equations += [rf"{name} \in \mathbb{{{'Z' if whole else 'R'}}}" for name in names]
+    return ", ".join(equations) or None
