@@ -4,9 +4,6 @@ import difflib
 import re
 from collections.abc import Iterable
 
-SHOWN_CHARACTERS = 40
-"""How much of a name a sentence repeats."""
-
 NAMED = 3
 LIKE = 0.7
 """A name is suggested from this similarity up; 1 is equality."""
@@ -28,27 +25,6 @@ def did_you_mean(typed: str, known: Iterable[str], otherwise: str) -> str:
     """The end of an error message: ``: did you mean A or B?``, or ``: {otherwise}.`` where no name is similar."""
     close = nearest(typed, known)
     return f": did you mean {' or '.join(close)}?" if close else f": {otherwise}."
-
-
-def no_such(what: str, name: str, known: Iterable[str]) -> str:
-    """A sentence, without its full stop, that there is no ``name``. It names the nearest known name, or else all.
-
-    Args:
-        what: what the name is of: a field, a flag, ...
-        name: the name as it was given.
-        known: the names that exist, at least one.
-    """
-    names = list(known)
-    said = f"There is no {what} {name[:SHOWN_CHARACTERS]!r}"
-    if near := nearest(name[:SHOWN_CHARACTERS], names):
-        return f"{said}; did you mean {near[0]!r}?"
-    *others, last = map(repr, names)
-    return f"{said}; there {'are' if others else 'is'} {', '.join(others)}{' and ' if others else ''}{last}"
-
-
-def sentence(said: str) -> str:
-    """A saying of ``no_such`` with a full stop, unless it ends with a question."""
-    return said if said.endswith("?") else f"{said}."
 
 
 def _likeness(typed: str, name: str) -> tuple[float, float]:

@@ -2,14 +2,13 @@
 
     python tests/benchmarks/bench_service.py load                                            # one item a post
     python tests/benchmarks/bench_service.py load --items 256 --connections 8 --posts 200 --keep-alive
-    python tests/benchmarks/bench_service.py load --beside HEAD~20 --rounds 5
+    python tests/benchmarks/bench_service.py load --beside http://127.0.0.1:8001 --rounds 5
     python tests/benchmarks/bench_service.py attack [--only "4 MB of blanks"] [--items 20000]
 
 ``load`` starts the service of this code with two workers and posts completions to /v1/grade, by default over a new
-connection for each. With ``--beside`` a commit of this repository, or the address of another service, gets the same
-load in turn. Medians over the rounds; memory is that of the service and its workers after the first and after the
-last round, so that many rounds show whether anything grows. CPU time is that of the process that answers HTTP alone,
-of a service that was started here.
+connection for each. With ``--beside`` the service at another address gets the same load in turn. Medians over the
+rounds; memory is that of the service and its workers after the first and after the last round, so that many rounds
+show whether anything grows. CPU time is that of the process that answers HTTP alone, of the service started here.
 
 ``attack`` starts a service for each attack on what SECURITY.md promises. Everything stays on the loopback interface
 and is bounded. ``--items`` is the number of items with known verdicts beside load and kills. Exit code 1 where an
@@ -29,7 +28,6 @@ import socket
 import statistics
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import urllib.error
@@ -85,9 +83,9 @@ def connect(server: LiveServer) -> socket.socket:
 
 
 @contextlib.contextmanager
-def started(checkout: Path = ROOT) -> Iterator[LiveServer]:
-    """The service of a checkout, with two workers."""
-    server = LiveServer("--workers", "2", "--no-access-log", PYTHONPATH=str(checkout / "reward_server")).when_ready()
+def started() -> Iterator[LiveServer]:
+    """The service of this code, with two workers."""
+    server = LiveServer("--workers", "2", "--no-access-log", PYTHONPATH=str(ROOT / "reward_server")).when_ready()
     try:
         yield server
     finally:
@@ -258,31 +256,15 @@ def loaded(service: LiveServer | str, bodies: list[bytes], args: argparse.Namesp
     )
 
 
-@contextlib.contextmanager
-def service_of(name: str) -> Iterator[LiveServer | str]:
-    """A service that runs at an address, or one of a commit of this repository."""
-    if name.startswith("http"):
-        yield name
-        return
-    worktree = ["git", "-C", str(ROOT), "worktree"]
-    with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([*worktree, "add", "--quiet", "--detach", folder, name], check=True)
-        try:
-            with started(Path(folder)) as server:
-                yield server
-        finally:
-            subprocess.run([*worktree, "remove", "--force", folder], check=True)
-
-
 def run_load(args: argparse.Namespace) -> bool:
     """Prints the table; True where every post got its answer."""
     items = [item for item, _ in known_items(args.posts * args.items)]
     bodies = [body_of(*items[i : i + args.items]) for i in range(0, len(items), args.items)]
     seen: dict[str, list[Seen]] = {}
-    with contextlib.ExitStack() as stack:
-        services: dict[str, LiveServer | str] = {"this code": stack.enter_context(started())}
+    with started() as server:
+        services: dict[str, LiveServer | str] = {"this code": server}
         if args.beside:
-            services[args.beside] = stack.enter_context(service_of(args.beside))
+            services[args.beside] = args.beside
         for number in range(args.rounds):
             for name in [*services][:: -1 if number % 2 else 1]:
                 seen.setdefault(name, []).append(loaded(services[name], bodies, args))
@@ -523,7 +505,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     load.add_argument("--posts", type=int, default=20_000, help="(20000)")
     load.add_argument("--connections", type=int, default=2000, help="at once (2000)")
     load.add_argument("--keep-alive", action="store_true", help="no new connection for each post")
-    load.add_argument("--beside", metavar="COMMIT_OR_URL", help="another service, which gets the same load in turn")
+    load.add_argument("--beside", metavar="URL", help="another service, which gets the same load in turn")
     load.add_argument("--rounds", type=int, default=1, help="(1)")
     load.set_defaults(run=run_load)
     attack = ways.add_parser("attack", help="whether each promise of SECURITY.md is kept")

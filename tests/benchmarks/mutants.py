@@ -43,7 +43,8 @@ from tqdm import tqdm
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = {"plugin/openrlhf_gtpo": "tests/plugin", "reward_server/math_reward": "tests/reward_server"}
 SECONDS = 150
-"""For a mutant. One that hangs is noticed."""
+"""For a mutant. One that takes longer hangs, or the machine is slow: it is counted as killed, and apart."""
+HUNG = "a hang or a crash"
 AT_ONCE = 2
 BROKEN = 3
 """The exit status of a fork in which this program failed, and not a test."""
@@ -237,7 +238,7 @@ class Tests:
                     with contextlib.suppress(ProcessLookupError):
                         os.killpg(pid, signal.SIGKILL)
                     self._check(pid)
-                    killer = json.loads(said) if said else "a hang or a crash"
+                    killer = json.loads(said) if said else HUNG
                     self.results.append((mutant, killer))
                     with (self.folder / "results.jsonl").open("a") as file:  # one that is stopped leaves these
                         file.write(json.dumps({"mutant": str(mutant), "killed by": killer}) + "\n")
@@ -373,7 +374,9 @@ def main() -> int:
     for room, (killed, tried) in sorted(rooms.items()):
         print(f"{room:50} {killed:4} of {tried}")
     killed = sum(killer is not None for _, killer in tests.results)
-    print(f"{killed} of {len(tests.results)} killed ({killed / max(1, len(tests.results)):.0%})")
+    hung = sum(killer == HUNG for _, killer in tests.results)
+    share = killed / max(1, len(tests.results))
+    print(f"{killed} of {len(tests.results)} killed ({share:.0%}), {hung} of these by a hang or a crash")
     return 0
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import re
 import resource
 import signal
@@ -139,6 +140,27 @@ def test_one_completion_is_graded_with_the_memory_of_a_worker(command: Any, monk
     monkeypatch.setattr("math_reward.commands.grade.grade", graded)
 
     assert json.loads(command("grade", "--json", "5", "5")[1])["detail"] == str(MEMORY_BYTES)
+
+
+def test_one_completion_that_takes_longer_than_its_deadline_is_a_timeout(
+    command: Any, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("math_reward.commands.grade.grade", lambda *_, options: re.fullmatch("(a+)+b", "a" * 64))
+
+    code, printed = command("grade", "--json", "--deadline", "0.2", "5", "4")
+
+    row = json.loads(printed)
+    assert (code, row["verdict"], row["reward"], row["reference"]) == (1, "timeout", 0.0, "4")
+    assert_refusal(row["detail"], "0.2 s")
+
+
+def test_a_grader_that_ends_its_process_is_no_verdict(in_process: Any, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("math_reward.commands.grade.grade", lambda *_, options: os._exit(7))
+
+    code, printed, said = in_process("grade", "5", "5")
+
+    assert (code, printed) == (2, "")
+    assert_refusal(said, "exit code 7")
 
 
 def test_grade_prints_a_table(command: Any):

@@ -11,7 +11,7 @@ from typing import Any
 from math_reward.client import Client, ClientClosed, Item, Refused, Result, Settings
 from math_reward.client.protocols import OPTIONS, GradeProtocol, ends_of, no_judgement
 from math_reward.limits import DEADLINE, usable_cores
-from math_reward.nearest import no_such, sentence
+from math_reward.nearest import did_you_mean
 
 
 class Verdicts:
@@ -37,7 +37,8 @@ class Verdicts:
             if name in of_client:
                 raise ValueError(f"{name} is a setting of the client: pass url=Client(URL, {name}=...).")
             if name not in OPTIONS:
-                raise ValueError(sentence(no_such("option", name, OPTIONS)))
+                known = did_you_mean(name, OPTIONS, f"there are {', '.join(OPTIONS)}")
+                raise ValueError(f"There is no option {name!r}{known}")
         if url is not None and workers is not None:
             raise ValueError("workers is for grading without a service: leave it out, or the URL.")
         if url is not None and not isinstance(url, Client):

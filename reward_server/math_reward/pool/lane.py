@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from math_reward.pool.batch import Entry
 from math_reward.pool.fair_queue import FairQueue
 from math_reward.pool.item import Graded
-from math_reward.pool.worker import Limits
 from math_reward.pool.worker_process import WorkerProcess
 
 AT_ONCE = 8
@@ -26,13 +25,13 @@ class Lane:
     """A queue and the workers that take from it.
 
     Args:
-        limits: the time that each item may take in its workers.
+        cpu_seconds: that each item may use in its workers.
         chunk_items: the most items that a worker gets at once.
         low_water: a worker gets more items when it has no more than this left.
     """
 
-    def __init__(self, limits: Limits, chunk_items: int, low_water: int) -> None:
-        self.limits = limits
+    def __init__(self, cpu_seconds: float, chunk_items: int, low_water: int) -> None:
+        self.cpu_seconds = cpu_seconds
         self.queue = FairQueue()
         self.in_flight: dict[WorkerProcess, deque[Entry]] = {}
         """For each worker the entries that it has and has not graded yet, in order."""

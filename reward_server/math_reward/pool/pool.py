@@ -31,7 +31,7 @@ from math_reward.grader import Grade, Verdict, grade
 from math_reward.pool.batch import Batch, Entry
 from math_reward.pool.item import Graded, GradeFunction, Item
 from math_reward.pool.lane import Lane
-from math_reward.pool.worker import FULL, Limits
+from math_reward.pool.worker import FULL
 from math_reward.pool.worker_process import UNKNOWN_ENDING, CannotStart, WorkerProcess
 
 logger = logging.getLogger(__name__)
@@ -45,18 +45,15 @@ CHUNK_ITEMS = 64
 LOW_WATER_ITEMS = 16
 """A worker of the fast lane gets its next chunk when it has no more items than this left."""
 
-RESTARTS = ("head_start", "deadline", "crash", "held_up", "unknown", "recycled", "could_not_start")
+RESTARTS = ("head_start", "deadline", "crash", "unknown", "recycled", "could_not_start")
 """Why a worker is replaced."""
 
-CLOCK_SECONDS_PER_CPU_SECOND = 30.0
-"""A worker is given up if its item has not had its CPU time after this many times as many seconds of the clock."""
-
-TRIES = {"crash": 2, "held_up": 2, "killed": 10}
+TRIES = {"crash": 2, "killed": 10}
 """After how many lost workers an item becomes an ``error``, by the way in which they ended.
 
-``crash``: the worker ended by itself, most likely because of the item. ``held_up``: it got next to no CPU time.
-``killed``: somebody killed it, or nobody knows why it ended. It may have been the kernel, because of the item's
-memory; but somebody who kills workers one after the other must not turn a right answer into an error.
+``crash``: the worker ended by itself, most likely because of the item. ``killed``: somebody killed it, or nobody knows
+why it ended. It may have been the kernel, because of the item's memory; but somebody who kills workers one after the
+other must not turn a right answer into an error.
 """
 
 FIRST_PAUSE_SECONDS = 0.05
@@ -83,8 +80,6 @@ class Pool:
         deadline: CPU seconds that one item may take.
         grader: what grades an item; importable by name in another process.
         max_queued: items that may wait; None for any number.
-        clock_seconds: how long a worker that does not use the CPU may hold an item; None for
-            CLOCK_SECONDS_PER_CPU_SECOND times the deadline.
         head_start: CPU seconds that an item may use in the fast lane.
 
     An async context manager: workers start in the background on entry, and have ended after exit. Every item gets a
@@ -100,7 +95,6 @@ class Pool:
         deadline: float,
         grader: GradeFunction = grade,
         max_queued: int | None = None,
-        clock_seconds: float | None = None,
         head_start: float = HEAD_START_SECONDS,
     ) -> None:
         self.restarts: Counter[str] = Counter()
@@ -108,10 +102,8 @@ class Pool:
         self._grader = grader
         self._max_queued = max_queued
         self._workers_per_lane = workers
-        self._clock_seconds = clock_seconds or CLOCK_SECONDS_PER_CPU_SECOND * deadline
-        fast = Limits(min(head_start, deadline), self._clock_seconds)
-        self._fast = Lane(fast, CHUNK_ITEMS, LOW_WATER_ITEMS)
-        self._slow = Lane(Limits(deadline, self._clock_seconds), chunk_items=1, low_water=0)
+        self._fast = Lane(min(head_start, deadline), CHUNK_ITEMS, LOW_WATER_ITEMS)
+        self._slow = Lane(deadline, chunk_items=1, low_water=0)
         self._tasks: set[asyncio.Task[None]] = set()
         self._workers: set[WorkerProcess] = set()
         self._batches: set[Batch] = set()
@@ -205,7 +197,7 @@ class Pool:
         pause = FIRST_PAUSE_SECONDS
         failing_since: float | None = None
         while True:
-            worker = WorkerProcess(lane.limits, self._executor, lane.graded)
+            worker = WorkerProcess(lane.cpu_seconds, self._executor, lane.graded)
             self._workers.add(worker)
             try:
                 await worker.start(self._grader)
@@ -237,7 +229,6 @@ class Pool:
         self._workers.discard(worker)
         by_signal = {
             signal.SIGPROF.name: "head_start" if lane is self._fast else "deadline",
-            signal.SIGALRM.name: "held_up",
             f"exit code {FULL}": "recycled",
             UNKNOWN_ENDING: "unknown",
         }
@@ -256,21 +247,15 @@ class Pool:
             entry.finish(_ungraded(Verdict.TIMEOUT, entry.item, detail, self._deadline))
         elif reason == "recycled":  # between two items
             lane.put([entry], back=True)
-        elif reason == "held_up":
-            self._try_again(entry, "held_up", f"its worker got too little CPU time in {self._clock_seconds:g} s")
         else:
             how = "killed" if ending in (signal.SIGKILL.name, UNKNOWN_ENDING) else "crash"
-            self._try_again(entry, how, f"its worker died ({ending})")
-
-    def _try_again(self, entry: Entry, how: str, why: str) -> None:
-        """Sends an item whose worker was lost to the slow lane, or makes it an ``error`` after its last try."""
-        logger.warning("An item has to be graded again: %s.", why)
-        entry.lost[how] += 1
-        if entry.lost[how] < TRIES[how]:
-            self._slow.put([entry])
-        else:
-            detail = f"Grading failed {entry.lost[how]} times: {why}."
-            entry.finish(_ungraded(Verdict.ERROR, entry.item, detail, 0.0))
+            logger.warning("An item has to be graded again: its worker died (%s).", ending)
+            entry.lost[how] += 1
+            if entry.lost[how] < TRIES[how]:
+                self._slow.put([entry])
+            else:
+                detail = f"Grading failed {entry.lost[how]} times: its worker died ({ending})."
+                entry.finish(_ungraded(Verdict.ERROR, entry.item, detail, 0.0))
 
 
 def _ungraded(verdict: Verdict, item: Item, detail: str, seconds: float) -> Graded:

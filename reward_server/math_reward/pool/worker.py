@@ -1,11 +1,8 @@
 """A worker process: grades what comes through its socket until the socket is closed.
 
-The kernel enforces its limits, so they hold inside C code and after the server has died. Each item sets two timers,
-whose signals nothing here handles, so that they end the process:
-
-* SIGPROF when the item has used its CPU time, which counts for this process alone: other work on the machine does not
-  use it up.
-* SIGALRM after so many seconds of the clock that something must be wrong.
+The kernel enforces its limits, so they hold inside C code and after the server has died. Each item sets a timer of CPU
+time, which counts for this process alone: other work on the machine does not use it up. Nothing here handles its
+signal, SIGPROF, so that it ends the process.
 
 Frames on the socket: four bytes with the length, big-endian, then a pickle. To the worker: ``list[Item]``. From the
 worker: one ``Ready``, then a ``Graded`` for each item, in order and at once.
@@ -39,16 +36,6 @@ FULL = 81
 
 
 @dataclass(frozen=True)
-class Limits:
-    """How long one item may take."""
-
-    cpu_seconds: float
-    """CPU time of the worker."""
-    clock_seconds: float
-    """Seconds of the clock, many times as many, for an item that waits for ever without using the CPU."""
-
-
-@dataclass(frozen=True)
 class Ready:
     """The worker has loaded the grader."""
 
@@ -59,13 +46,12 @@ def frame(message: Any) -> bytes:
     return LENGTH.pack(len(content)) + content
 
 
-def work(channel: socket.socket, grader: GradeFunction, limits: Limits) -> None:
-    """Grades items until the socket is closed; the main function of the process."""
+def work(channel: socket.socket, grader: GradeFunction, cpu_seconds: float) -> None:
+    """Grades items, each in so much CPU time, until the socket is closed; the main function of the process."""
     signal.signal(
         signal.SIGINT, signal.SIG_IGN
     )  # Ctrl-C reaches the whole process group, but the server decides when a worker ends.
-    for number in (signal.SIGALRM, signal.SIGPROF):
-        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
     limit_memory()
     try:
         with channel, channel.makefile("rb") as incoming:
@@ -73,7 +59,7 @@ def work(channel: socket.socket, grader: GradeFunction, limits: Limits) -> None:
             is_full = _fullness()
             while header := incoming.read(LENGTH.size):
                 for item in pickle.loads(incoming.read(*LENGTH.unpack(header))):
-                    channel.sendall(frame(_grade(grader, item, limits)))
+                    channel.sendall(frame(_grade(grader, item, cpu_seconds)))
                     if is_full():
                         sys.exit(FULL)
     except (EOFError, OSError):
@@ -88,12 +74,12 @@ def limit_memory() -> None:
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, hard))
 
 
-def _grade(grader: GradeFunction, item: Item, limits: Limits) -> Graded:
+def _grade(grader: GradeFunction, item: Item, cpu_seconds: float) -> Graded:
     start = time.perf_counter()
-    _set_timers(limits.cpu_seconds, limits.clock_seconds)
+    signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
     completion = with_prompt(item.completion, item.prompt) if item.prompt_may_be_absent else item.completion
     result = grader(completion, item.reference, item.prompt, item.options)
-    _set_timers(0, 0)
+    signal.setitimer(signal.ITIMER_PROF, 0)
     return Graded(result, time.perf_counter() - start)
 
 
@@ -106,8 +92,3 @@ def _fullness() -> Callable[[], bool]:
 
     limit = peak() + FULL_BYTES
     return lambda: peak() > limit
-
-
-def _set_timers(cpu_seconds: float, clock_seconds: float) -> None:
-    signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
-    signal.setitimer(signal.ITIMER_REAL, clock_seconds)

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from math_reward.pool.item import Graded, GradeFunction, Item
 from math_reward.pool.without_main import without_main
-from math_reward.pool.worker import LENGTH, Limits, Ready, frame, work
+from math_reward.pool.worker import LENGTH, Ready, frame, work
 
 GRACE_SECONDS = 0.25
 """How long a worker that has closed its socket may take to end by itself."""
@@ -42,9 +42,9 @@ class WorkerProcess(asyncio.Protocol):
     """
 
     def __init__(
-        self, limits: Limits, executor: Executor, receive: "Callable[[WorkerProcess, list[Graded]], None]"
+        self, cpu_seconds: float, executor: Executor, receive: "Callable[[WorkerProcess, list[Graded]], None]"
     ) -> None:
-        self._limits = limits
+        self._cpu_seconds = cpu_seconds
         self._executor = executor
         self._receive = receive
         self._loop = asyncio.get_running_loop()
@@ -66,7 +66,7 @@ class WorkerProcess(asyncio.Protocol):
         # A new worker is a fork of this warm process, and ready within milliseconds.
         context.set_forkserver_preload(["math_reward.pool.preload"])
         self._process = context.Process(
-            target=work, args=(theirs, grader, self._limits), name="math-reward-worker", daemon=True
+            target=work, args=(theirs, grader, self._cpu_seconds), name="math-reward-worker", daemon=True
         )
         try:
             await self._in_executor(functools.partial(_start, self._process, theirs))
@@ -104,7 +104,7 @@ class WorkerProcess(asyncio.Protocol):
                 os.kill(self.pid, signal.SIGKILL)
 
     async def ending(self) -> str:
-        """Waits for the end of a process that has closed its socket: "SIGALRM", "exit code 1"."""
+        """Waits for the end of a process that has closed its socket: "SIGPROF", "exit code 1"."""
         code = await self._in_executor(self._reap)
         if code == _FORK_SERVER_DIED:
             return UNKNOWN_ENDING

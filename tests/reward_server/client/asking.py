@@ -28,9 +28,9 @@ def item(text: object, reference: str = "1") -> Item:
 
 
 async def outcomes(client: AsyncClient, *items: object) -> list[Any]:
-    """A result or an exception for each item or text; all are asked for at once."""
-    asked = (client.grade_item(one if isinstance(one, Item) else item(one)) for one in items)
-    return await asyncio.gather(*asked, return_exceptions=True)
+    """A result or an exception for each item or text. They are in the queue before any is sent, so that the batches
+    are the same however slow the machine is."""
+    return await asyncio.gather(*client.start([one if isinstance(one, Item) else item(one) for one in items]))
 
 
 async def rewards(client: AsyncClient, *texts: object) -> list[float]:

@@ -1,6 +1,5 @@
 """The client for ordinary code: threads, running loops, forks, its end; and long iterables."""
 
-import asyncio
 import itertools
 import os
 import pickle
@@ -61,19 +60,6 @@ def test_prompt_and_options_go_with_the_item_that_has_them(server: FakeRewardSer
 
 
 # What the sentences say
-
-
-@pytest.mark.parametrize("status", [401, 422])
-def test_a_refusal_repeats_what_the_service_said_and_adds_what_to_do(status: int) -> None:
-    said = {"detail": "Item 0, field 'options.mod': there is no such option; did you mean 'mode'?"}
-    with (
-        FakeRewardServer(always=lambda post: Answer(status, body=said)) as server,
-        Client(server.url) as client,
-        pytest.raises(Refused, match="did you mean 'mode'") as refused,
-    ):
-        client.grade("1", "1", mod="strict")
-    assert ("MATH_REWARD_TOKEN" in str(refused.value)) == (status == 401)
-    assert f"{server.url}/v1/grade" in str(refused.value)
 
 
 def test_an_item_that_json_cannot_hold_is_refused_alone() -> None:
@@ -151,14 +137,6 @@ def test_threads_share_it_and_their_items_share_requests() -> None:
         with Client(server.url, batch_size=16, max_in_flight=1) as client, ThreadPoolExecutor(32) as threads:
             assert list(threads.map(lambda i: client.grade(str(i), "1").reward, range(64))) == list(range(64))
         assert len(server.posts) < 64
-
-
-def test_it_works_where_a_loop_runs_already(server: FakeRewardServer) -> None:
-    async def cell() -> float:
-        with Client(server.url) as client:
-            return client.grade("0.5", "1").reward
-
-    assert asyncio.run(cell()) == 0.5
 
 
 def test_closing_it_ends_the_waits_of_other_threads_and_later_calls() -> None:

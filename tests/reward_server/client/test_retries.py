@@ -17,6 +17,7 @@ from math_reward.client import AsyncClient, Cause, ClientClosed, Refused, Unavai
 
 from ... import fake_reward_server
 from ...fake_reward_server import Answer, FakeRewardServer, free_port
+from ...refusals import assert_refusal
 from .asking import FAST, PATHS, asking, body, error_of, item, lines, outcomes, rewards
 
 # What is asked again, and what is not
@@ -42,11 +43,12 @@ CAUSES = {401: Cause.TOKEN, 403: Cause.TOKEN, 404: Cause.PATH, 405: Cause.PATH}
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 409, 413, 422])
 @pytest.mark.parametrize("path", PATHS)
 async def test_a_refusal_is_not_asked_again(status: int, path: str) -> None:
-    with FakeRewardServer(always=lambda post: Answer(status)) as server:
+    with FakeRewardServer(always=lambda post: Answer(status, {"detail": "Item 0 is odd."})) as server:
         async with asking(server.url + path) as client:
             error = await error_of(client, 1)
         assert len(server.posts) == 1
     assert isinstance(error, Refused)
+    assert_refusal(str(error), "Item 0 is odd;")
     assert error.cause is CAUSES.get(status, Cause.ITEM)
     assert error.cause.refuses_all == (status in CAUSES)
     assert server.url + path in str(error)
@@ -272,7 +274,7 @@ def test_a_client_serves_one_event_loop() -> None:
     with FakeRewardServer() as server:
         client = AsyncClient(server.url, **FAST)
         assert asyncio.run(rewards(client, 0.5)) == [0.5]
-        [error] = asyncio.run(outcomes(client, 0.5))
+        error = asyncio.run(error_of(client, 0.5))
         assert isinstance(error, ClientClosed)
         assert "one for each loop" in str(error)
 

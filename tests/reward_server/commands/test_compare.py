@@ -14,6 +14,8 @@ from ...refusals import assert_refusal
 pytest.importorskip("math_verify", reason="Math-Verify is in the extra 'math-verify'")
 
 ROWS = [
+    # Neither is given the prompt to grade.
+    {"prompt": r"Is it \boxed{5}? ", "output": r"Is it \boxed{5}? I do not know.", "gold": "5", "label": False},
     {"output": r"\boxed{\frac12}", "gold": "0.5", "label": True},
     {"output": r"\boxed{8}", "gold": "7", "label": False},
     # A number in words is one for us, and a text for Math-Verify.
@@ -35,33 +37,20 @@ def test_the_verdicts_of_both_graders_and_the_rows_on_which_they_differ(command:
     code, printed, _ = command("--file", write(*ROWS, b"{"), "--output", str(output))
 
     pairs = [json.loads(line) for line in output.read_text().splitlines()]
-    assert [pair["ours"]["verdict"] for pair in pairs] == ["correct", "wrong", "correct", "ambiguous", "bad_reference"]
-    assert [pair["math_verify"]["correct"] for pair in pairs] == [True, False, False, True, False]
-    assert [pair["line"] for pair in pairs] == [1, 2, 3, 4, 5]
+    ours = ["no_answer", "correct", "wrong", "correct", "ambiguous", "bad_reference"]
+    assert [pair["ours"]["verdict"] for pair in pairs] == ours
+    assert [pair["math_verify"]["correct"] for pair in pairs] == [False, True, False, False, True, False]
+    assert [pair["line"] for pair in pairs] == [1, 2, 3, 4, 5, 6]
     assert code == 1, "for the line that cannot be used"
     lines = [line.split() for line in printed.splitlines()]
     assert ["ambiguous", "correct", "1"] in lines
     assert ["bad_reference", "wrong", "1"] in lines
-    assert "ours         accuracy 0.8000 of 5 labelled rows: 0 false accepts, 1 false rejects" in printed
-    assert "Math-Verify  accuracy 0.4000 of 5 labelled rows: 1 false accepts, 2 false rejects" in printed
+    assert "ours         accuracy 0.8333 of 6 labelled rows: 0 false accepts, 1 false rejects" in printed
+    assert "Math-Verify  accuracy 0.5000 of 6 labelled rows: 1 false accepts, 2 false rejects" in printed
     differ = [line for line in printed.splitlines() if line.startswith("  line ")]
-    assert [line.split(":")[0] for line in differ] == ["  line 3", "  line 4", "  line 6"]
+    assert [line.split(":")[0] for line in differ] == ["  line 4", "  line 5", "  line 7"]
     assert "ours correct, Math-Verify wrong: 'twenty-five' for '25'" in differ[0]
-    assert pairs[3]["ours"]["detail"] in differ[1]
-
-
-def test_math_verify_is_not_given_the_prompt_to_grade(command: Any, write: Any, tmp_path: Path):
-    question = r"Is it \boxed{5}? "
-    output = tmp_path / "pairs.jsonl"
-
-    command(
-        "--file",
-        write({"prompt": question, "output": question + "I do not know.", "gold": "5"}),
-        "--output",
-        str(output),
-    )
-
-    assert [json.loads(line)["math_verify"]["correct"] for line in output.read_text().splitlines()] == [False]
+    assert pairs[4]["ours"]["detail"] in differ[1]
 
 
 def test_a_row_that_hangs_math_verify_is_a_timeout_and_ends_nothing(

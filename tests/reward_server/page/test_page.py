@@ -97,6 +97,21 @@ def test_the_options_reach_the_grader(page: Page):
     page.find("#rel_tol").clear()
     page.find("#rel_tol").send_keys("0.02")
     assert page.word_after(page.find("#grade").click) == "Correct"
+    page.find("#prompt").send_keys(r"Not \boxed{7} or")
+    assert page.grade(r"Not \boxed{7} or \boxed{3}", "3") == "Correct"
+
+
+def test_the_page_says_which_option_would_decide_otherwise(page: Page):
+    assert page.grade(r"\boxed{0.333}", "1/3") == "Wrong"
+    page.until(lambda: "It would be correct if a rounded answer counts." in page.find("#others").text)
+    page.find("summary").click()
+    page.find("#allow_rounded").click()
+    assert page.word_after(page.find("#grade").click) == "Correct"
+    assert page.grade(r"\boxed{\frac{2}{4}}", "0.5") == "Correct"
+    assert (
+        page.until(lambda: page.find("#others").text)
+        == "It would be unevaluated if a number counts in lowest terms only."
+    )
 
 
 EXAMPLES = {

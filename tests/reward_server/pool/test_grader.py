@@ -1,9 +1,15 @@
-"""``grade`` with a deadline."""
+"""The pool for code without an event loop: ``grade`` with a deadline, and what waits when the pool is left."""
 
+from pathlib import Path
+from types import ModuleType
+
+import psutil
 import pytest
 
 from math_reward.grader import Options, Verdict, grade
 from math_reward.pool.grader import Grader
+from math_reward.pool.pool import PoolClosed
+from math_reward.pool.worker_pool import Item, WorkerPool
 
 ENDLESS = r"\int_0^1 \ln(1+7x^3)\cos(x^2)\,dx"
 
@@ -45,3 +51,16 @@ def test_its_grades_are_those_of_the_library(grader: Grader, arguments: tuple):
 def test_a_deadline_is_a_number_of_seconds(deadline: float):
     with pytest.raises(ValueError, match=rf"^deadline: {deadline} is not between "):
         Grader(deadline=deadline)
+
+
+def test_what_waits_when_the_pool_is_left_is_told_and_no_process_is_left(stub_graders: ModuleType, tmp_path: Path):
+    with WorkerPool(workers=1, deadline=60, grader=stub_graders.obey) as pool:
+        done = pool.submit(Item("ok", str(tmp_path / "calls")))
+        waiting = pool.submit(Item("hang without using the CPU", str(tmp_path / "calls")))
+        assert done.result(timeout=120).grade.correct
+        workers = pool.pids
+        assert workers
+
+    with pytest.raises(PoolClosed):
+        waiting.result(timeout=120)
+    assert not any(map(psutil.pid_exists, workers))

@@ -56,26 +56,6 @@ async def test_a_hanging_item_is_a_timeout_and_the_others_are_answered_in_order(
     assert pool.restarts["deadline"] == 2
 
 
-async def test_an_item_that_uses_no_cpu_is_given_up_in_the_end_and_is_not_judged(obeying: Obeying, tmp_path: Path):
-    calls = tmp_path / "calls"
-
-    async with obeying(1, deadline=20, clock_seconds=0.3) as pool:
-        results = await pool.grade([Item("hang without using the CPU", str(calls))])
-
-    assert verdicts(results) == [Verdict.ERROR]
-    assert_refusal(str(results[0].grade.detail), "2 times", "0.3 s")
-    assert pool.restarts == {"held_up": 2}
-    assert len(calls_of(calls)) == 2
-
-
-async def test_a_worker_without_work_is_not_given_up(obeying: Obeying, tmp_path: Path):
-    async with obeying(1, deadline=20, clock_seconds=0.5) as pool:
-        await pool.grade([Item("ok", str(tmp_path / "calls"))])
-        await asyncio.sleep(1.5)
-
-    assert pool.restarts == {}
-
-
 async def test_a_machine_that_gives_no_cpu_makes_no_timeout(obeying: Obeying, tmp_path: Path, wait_for: WaitFor):
     """A worker that is stopped is what a worker under load is, only worse."""
     calls = tmp_path / "calls"
@@ -104,22 +84,6 @@ async def test_what_a_chunk_has_before_and_behind_a_hanging_item_is_graded_once(
     assert verdicts(results) == [Verdict.TIMEOUT if i == 10 else Verdict.CORRECT for i in range(30)]
     assert len(calls_of(others)) == 29
     assert len(calls_of(hanging)) == 2  # Once with a head start, once with the whole deadline.
-
-
-async def test_an_item_that_takes_long_is_graded_and_does_not_hold_up_those_behind_it(
-    obeying: Obeying, tmp_path: Path
-):
-    calls = str(tmp_path / "calls")
-
-    async with obeying(1, deadline=20) as pool:
-        long = asyncio.ensure_future(pool.grade([Item("take long", calls)]))
-        await asyncio.sleep(0)
-        others = await pool.grade(Item("ok", calls) for _ in range(50))
-
-        assert not long.done()
-        assert verdicts(others) == [Verdict.CORRECT] * 50
-        assert verdicts(await long) == [Verdict.CORRECT]
-    assert pool.restarts == {"head_start": 1}
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,16 @@ const STAGES = {
   sympy: "SymPy",
 };
 
+// One option each, and what the page says of a grade with it.
+const OTHER_OPTIONS = [
+  [{ mode: "lenient" }, "if an answer in prose counts"],
+  [{ mode: "strict" }, "if only a box counts"],
+  [{ rel_tol: 0.01 }, "with a relative tolerance of 0.01"],
+  [{ allow_rounded: true }, "if a rounded answer counts"],
+  [{ allow_unevaluated: true }, "if an operation that is left undone counts"],
+  [{ evaluated: true }, "if a number counts in lowest terms only"],
+];
+
 const byId = (id) => document.getElementById(id);
 
 // The token is kept for this tab alone, so that a reload does not ask again.
@@ -75,6 +85,7 @@ function show(result) {
   byId("rule").textContent = result.rule ?? "";
   byId("rule").hidden = !result.rule;
   byId("stage").textContent = STAGES[result.stage] ?? "nothing to compare";
+  byId("stage").parentElement.hidden = result.verdict === "ambiguous";
   byId("seconds").textContent = milliseconds(result.seconds);
   byId("reward").textContent = result.reward.toFixed(1);
   byId("hint").hidden = true;
@@ -86,19 +97,45 @@ function complain(sentence) {
   byId("problem").hidden = !sentence;
 }
 
+// Which single option would give another reward. A grade that is asked for meanwhile ends this.
+let asked = 0;
+async function showOthers(item, result) {
+  const mine = asked;
+  for (const [change, words] of VERDICTS[result.verdict]?.[0] === "unsure" ? [] : OTHER_OPTIONS) {
+    const [[name, value]] = Object.entries(change);
+    if (item.options[name] === value || (name === "rel_tol" && item.options.rel_tol > 0)) continue;
+    const other = await ask("v1/explain", { ...item, options: { ...item.options, ...change } }).catch(() => result);
+    if (mine !== asked) return;
+    if (other.correct === result.correct) continue;
+    const line = document.createElement("li");
+    line.textContent = `It would be ${other.verdict.replace("_", " ")} ${words}.`;
+    byId("others").append(line);
+    byId("others").hidden = false;
+  }
+}
+
 async function grade(event) {
   event?.preventDefault();
   const button = byId("grade");
   if (button.disabled) return;
   button.disabled = true;
+  asked += 1;
+  byId("others").textContent = "";
+  byId("others").hidden = true;
   try {
     const options = {
       mode: byId("mode").value,
       rel_tol: Number(byId("rel_tol").value),
       allow_rounded: byId("allow_rounded").checked,
+      allow_unevaluated: byId("allow_unevaluated").checked,
+      evaluated: byId("evaluated").checked,
     };
-    show(await ask("v1/explain", { completion: byId("completion").value, reference: byId("reference").value, options }));
+    const [completion, reference, prompt] = ["completion", "reference", "prompt"].map((id) => byId(id).value);
+    const item = { completion, reference, prompt: prompt || null, options };
+    const result = await ask("v1/explain", item);
+    show(result);
     complain("");
+    showOthers(item, result);
   } catch (error) {
     byId("outcome").hidden = true;
     byId("hint").hidden = true;
