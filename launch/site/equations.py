@@ -1,4 +1,5 @@
-"""Draws the pages' equations, LaTeX between $$, as MathML when the site is built: browsers need no script for it."""
+"""Draws the pages' equations, LaTeX between $$, or $ within a line, as MathML when the site is built: browsers need no
+script for it."""
 
 import html
 import re
@@ -6,13 +7,16 @@ from typing import Any
 
 from latex2mathml.converter import convert
 
-_EQUATION = re.compile(r'<div class="arithmatex">\s*\\\[(.*?)\\\]\s*</div>', re.S)
+_EQUATION = re.compile(r'<(div|span) class="arithmatex">\s*\\[\[(](.*?)\\[\])]\s*</\1>', re.S)
 
 
 def on_page_content(text: str, page: Any, **_: Any) -> str:
     """MkDocs calls this with each page's HTML."""
 
     def drawn(match: re.Match[str]) -> str:
-        return f'<div class="equation">{convert(html.unescape(match[1]).strip(), display="block")}</div>'
+        latex = html.unescape(match[2]).strip()
+        if match[1] == "span":
+            return str(convert(latex))
+        return f'<div class="equation">{convert(latex, display="block")}</div>'
 
     return _EQUATION.sub(drawn, text)

@@ -1,10 +1,5 @@
-"""Blocks of code that pages print, and how they are run.
-
-Those that people paste first are. README.md: the reward service; reward_server/README.md: a first grade
-(test_pages.py). With engines, in tests/end_to_end/test_documented_commands.py: docs/quickstart.md's shaping function
-through the quickstart and its training command, docs/extending.md's task, docs/entropies.md's program and group of
-responses.
-"""
+"""Blocks of code that pages print, and how they are run: here, and with engines in
+tests/end_to_end/test_documented_commands.py."""
 
 import os
 import re

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from openrlhf_gtpo.errors import SettingsError
-from openrlhf_gtpo.report.curves import picture
+from openrlhf_gtpo.report.curves import CURVES, picture
 from openrlhf_gtpo.report.run import Run, read
 from openrlhf_gtpo.report.tokens import views
 
@@ -47,10 +47,11 @@ def page(runs: Sequence[Run]) -> str:
     # In a script element only "</" could end it early.
     data = json.dumps({"run": runs[0].name, "groups": groups, "typical": typical}).replace("</", "<\\/")
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["three_digits"] = three_digits
     return environment.from_string((folder / "page.html").read_text(encoding="utf-8")).render(
         title=", ".join(run.name for run in runs),
         runs=runs,
-        curves=picture(runs).decode().partition("<svg")[2].join(["<svg", ""]),
+        curves=curves(runs),
         evaluations=evaluations(runs),
         differences=differences(runs),
         has_groups=bool(groups),
@@ -58,6 +59,18 @@ def page(runs: Sequence[Run]) -> str:
         style=(folder / "page.css").read_text(encoding="utf-8"),
         script=(folder / "page.js").read_text(encoding="utf-8"),
     )
+
+
+def curves(runs: Sequence[Run]) -> list[str]:
+    """A drawing of each metric that a run has: the page lays them out as wide as the screen allows."""
+    drawn = [picture(runs, curves={key: CURVES[key]}) for key in CURVES if any(run.points(key) for run in runs)]
+    return [svg.decode().partition("<svg")[2].join(["<svg", ""]) for svg in drawn]
+
+
+def three_digits(value: float) -> str:
+    """A figure with three digits, and no more than three places."""
+    whole = len(str(int(abs(value)))) if abs(value) >= 1 else 0
+    return f"{value:.{max(0, 3 - whole)}f}"
 
 
 def evaluations(runs: Sequence[Run]) -> list[tuple[str, list[tuple[Any, Any]]]]:

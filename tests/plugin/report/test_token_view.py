@@ -1,12 +1,18 @@
-"""The token view in a real browser: colours are differences from a class's mean, and groups are a key away."""
+"""The token view in a real browser: colours are differences from a class's mean, and groups are a key away.
 
+To take the picture again:
+``TOKEN_VIEW_PICTURE=docs/token_view.png pytest tests/plugin/report/test_token_view.py -k picture``.
+"""
+
+import base64
+import json
+import os
 import re
 from pathlib import Path
 from typing import Any
 
 from selenium import webdriver
 from selenium.webdriver.common.by import By
-from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.select import Select
 
@@ -14,7 +20,7 @@ from openrlhf_gtpo.cli import main
 
 from .files import ROLLOUTS, response, run
 
-OTHER = [response(True, ["1"], group=9, guide=True), response(False, ["2", "3"], group=9, guide=False)]
+GROUP = Path(__file__).parents[3] / "docs" / "examples" / "group.jsonl"
 
 
 def shown(driver: webdriver.Chrome, folder: Path, rollouts: list[dict[str, Any]]) -> None:
@@ -57,9 +63,9 @@ def test_every_token_has_its_numbers_in_a_table_and_the_colour_of_its_entropy(
     assert detail.text.startswith("“7”, token 3 of 5")
     assert rows(driver, "#detail") == [
         # Entropies of the correct tokens are 0, 0.5, 1, 1.5, 2 and 0; advantages 1, 2, 3, 4, 5 and 1.
-        ["entropy", "1.000", "0.8333", "+0.167"],
-        ["shaped reward", "1.000", "1.000", "0"],
-        ["advantage", "3.000", "2.667", "+0.333"],
+        ["entropy", "1.00", "0.833", "+0.167"],
+        ["shaped reward", "1.00", "1.00", "0"],
+        ["advantage", "3.00", "2.67", "+0.333"],
     ]
     colours = list(map(rgb, tokens(driver)))
     assert colours[0] == colours[5] == colours[6], "no entropy, whatever the class"
@@ -84,32 +90,9 @@ def test_an_advantage_is_coloured_by_its_difference_from_the_mean_of_its_class(
     assert b[2] > b[0], "blue"
     assert c[0] > c[2], "orange"
     said = driver.find_element(By.ID, "scale").text.splitlines()
-    assert said[0].startswith("correct: mean 1.000; difference −0.0200")
+    assert said[0].startswith("correct: mean 1.00; difference −0.0200")
     assert said[0].endswith("+0.0200")
-    assert said[1].startswith("wrong: mean −1.000; difference −0.300")
-
-
-def test_groups_are_reached_by_button_key_and_list_and_details_go(driver: webdriver.Chrome, tmp_path: Path) -> None:
-    shown(driver, tmp_path / "a", ROLLOUTS + OTHER)
-    previous, following = (driver.find_element(By.ID, name) for name in ("previous", "next"))
-    detail = driver.find_element(By.ID, "detail")
-    assert not previous.is_enabled()
-    other = ["✓ correct, the guide's1 token", "✗ wrong2 tokens"]
-    driver.execute_script("arguments[0].focus()", tokens(driver)[0])
-    assert detail.is_displayed()
-    following.click()
-    assert heads(driver) == other
-    assert not detail.is_displayed(), "it was about the other group"
-    assert not following.is_enabled()
-    page = driver.find_element(By.TAG_NAME, "body")
-    page.send_keys("pp")
-    assert len(heads(driver)) == 3, "there is none before the first"
-    page.send_keys("n")
-    assert heads(driver) == other
-    Select(driver.find_element(By.ID, "group")).select_by_index(0)
-    page.send_keys(Keys.CONTROL, "n", Keys.NULL)
-    assert len(heads(driver)) == 3, "a browser's own shortcut is left to it"
-    assert driver.get_log("browser") == []
+    assert said[1].startswith("wrong: mean −1.00; difference −0.300")
 
 
 def test_the_view_opens_on_a_typical_group_and_keeps_the_order_of_the_run(
@@ -126,3 +109,17 @@ def test_the_view_opens_on_a_typical_group_and_keeps_the_order_of_the_run(
     driver.find_element(By.ID, "previous").click()
     assert "group 1" in select.first_selected_option.text
     assert not driver.find_element(By.ID, "next").get_attribute("disabled")
+
+
+def test_a_picture_of_a_real_models_group_can_be_taken(driver: webdriver.Chrome, tmp_path: Path) -> None:
+    rows = [json.loads(line) for line in GROUP.read_text(encoding="utf-8").splitlines()]
+    shown(driver, tmp_path / "smollm2", [{**row, "shaped_reward": None} for row in rows])
+    choose(driver, "advantage")
+    assert "✓ correct × 320 tokens" in heads(driver)
+    picture = Path(os.environ.get("TOKEN_VIEW_PICTURE", tmp_path / "view.png"))
+    top, bottom = (driver.find_element(By.ID, name).rect for name in ("choice", "responses"))
+    height = bottom["y"] + bottom["height"] - top["y"]
+    clip = {"x": top["x"] - 16, "y": top["y"] - 8, "width": top["width"] + 32, "height": height + 16, "scale": 1}
+    taken = driver.execute_cdp_cmd("Page.captureScreenshot", {"clip": clip, "captureBeyondViewport": True})
+    picture.write_bytes(base64.b64decode(taken["data"]))
+    assert 20_000 < picture.stat().st_size < 200_000

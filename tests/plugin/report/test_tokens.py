@@ -49,16 +49,6 @@ def test_the_first_shown_is_of_median_spread_among_those_with_correct_and_wrong_
     assert views([]) == ([], 0)
 
 
-def test_equal_responses_are_one_with_their_number() -> None:
-    same = response(True, ["4", "2"])
-    rounded = response(True, ["4", "2"], advantage=[1.0000001, 2.0])
-    others = [response(False, ["4", "2"]), response(True, ["4", "2"], guide=True), response(True, ["42"])]
-    group = view([same, rounded, *others, same])
-    assert [one["times"] for one in group["responses"]] == [3, 1, 1, 1]
-    assert (group["size"], group["right"]) == (6, 5)
-    assert group["d"] == [5, 4], "every response counts"
-
-
 @pytest.mark.parametrize(
     "prompt",
     [
