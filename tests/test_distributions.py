@@ -6,13 +6,8 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import pytest
-
-import math_reward
-
-from .scripts import script
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = {"openrlhf_gtpo": "plugin", "math_reward": "reward_server"}
@@ -71,34 +66,3 @@ def test_both_wheels_install_and_their_commands_start(wheels: list[Path], tmp_pa
     grade = (tmp_path / "bin" / "math-reward", "grade", r"\boxed{42}", "42")
     graded = run(sys.executable, *grade, PYTHONPATH=str(tmp_path))
     assert graded.split()[:2] == ["verdict", "correct"]
-
-
-def test_the_service_and_the_citation_say_the_same_version() -> None:
-    said = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
-    assert said is not None
-    assert said[1] == math_reward.__version__
-
-
-README = "[one](docs/a.md#b) [two](https://x.org/a) ![three](docs/c.svg) [four](#here) [five](mailto:a@b.c)"
-
-
-def test_whoever_builds_a_distribution_says_which_repository_it_links_to(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "README.md").write_text(README)
-
-    def built() -> dict[str, Any]:
-        metadata: dict[str, Any] = {"version": "1.2.3"}
-        script(ROOT / "reward_server" / "hatch_build.py").OfTheRepository(str(tmp_path), {}).update(metadata)
-        return metadata
-
-    monkeypatch.delenv("REPOSITORY_URL", raising=False)
-    assert built()["urls"] == {}
-    assert built()["readme"]["text"] == README
-    fork = "https://example.org/owner/fork"
-    monkeypatch.setenv("REPOSITORY_URL", f"{fork}/")
-    assert built()["urls"] == {"Repository": fork, "Issues": f"{fork}/issues"}
-    assert built()["readme"]["text"] == (
-        f"[one]({fork}/blob/v1.2.3/docs/a.md#b) [two](https://x.org/a) ![three]({fork}/raw/v1.2.3/docs/c.svg) "
-        "[four](#here) [five](mailto:a@b.c)"
-    )

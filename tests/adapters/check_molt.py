@@ -106,19 +106,6 @@ def shuffled() -> list[int]:
     return order
 
 
-def test_molts_experiences_get_the_same_advantages_as_in_every_trainer() -> None:
-    order = shuffled()
-    made = maker(arguments()).build_experiences(experiences(order))
-    expected = same_rollouts.expected("gtpo")
-    for i, one in zip(order, made, strict=True):
-        assert one.advantages.shape == one.returns.shape == one.action_mask.shape
-        assert not one.advantages[~one.action_mask].any()
-        own = torch.tensor(expected[i][: sum(MASK[i])])
-        torch.testing.assert_close(one.advantages[one.action_mask], own, rtol=0, atol=1e-6)
-        assert one.action_log_probs[one.action_mask].tolist() == pytest.approx(OLD[i][: sum(MASK[i])])
-        assert not hasattr(one, "entropy"), "Molt would move it to the GPU with every experience"
-
-
 def test_molts_loss_has_the_same_gradient() -> None:
     new, mask = torch.tensor(NEW, requires_grad=True), torch.tensor(MASK).bool()
     loss = PolicyLoss(clip_eps_low=CLIP[0], clip_eps_high=CLIP[1])

@@ -18,7 +18,6 @@ from peft import LoraConfig
 from tiny_policy import QUESTIONS, on_a_cpu, tiny_policy
 from transformers import PrinterCallback
 from trl import GRPOTrainer
-from trl.rewards import get_soft_overlong_punishment
 
 from math_reward.adapters.trl import MathReward
 from openrlhf_gtpo.errors import SettingsError, UserError
@@ -35,9 +34,6 @@ DEFAULTS = {"alpha1": 1.0, "alpha2": 0.1, "over": "group", "scope": "group", "en
 
 def says_seven(completion_ids: list[list[int]], **_: Any) -> list[float]:
     return [float(SEVEN in ids) for ids in completion_ids]
-
-
-overlong = get_soft_overlong_punishment(max_completion_len=6, soft_punish_cache=4)
 
 
 class Watched(GTPOTrainer):
@@ -179,23 +175,6 @@ def test_a_setting_that_would_have_no_effect_or_be_wrong_is_refused_and_named(
     assert said.startswith(f"{next(iter(config))}=")
     assert "set it to" in said
     assert said.endswith(".")
-
-
-def test_rewards_that_are_no_verdicts_end_the_run_with_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="The reward function soft_overlong_punishment_reward gave -"):
-        trainer(tmp_path, reward_funcs=overlong).train()
-
-
-def test_another_version_of_trl_is_refused_with_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trl_checks, "version", lambda _: "1.17.2")
-    with pytest.raises(UserError, match=r"GRPOTrainer of TRL 1\.17\.2"):
-        trainer(tmp_path)
-
-
-def test_entropies_are_taken_out_of_trls_log_probabilities_wherever_they_stand() -> None:
-    entropy, logprobs = trl_checks.taken_apart([[[1.5, -0.2], [-3.0, 0.5]], [[-0.0, 0.0]]])
-    assert entropy.tolist() == [[1.5, 0.5], [0.0, 0.0]]
-    assert logprobs == [[[-0.2], [-3.0]], [[0.0]]]
 
 
 @pytest.mark.parametrize("pairs", [[[[-0.2]]], [[[-0.2, -1.0]]], [[[None, 0.5]]]], ids=["alone", "top token", "NaN"])

@@ -110,6 +110,9 @@ class RayCluster:
                 pass
             time.sleep(0.5)
 
+    def is_running(self) -> bool:
+        return all(process.poll() is None for process in self._processes)
+
     def files(self) -> Iterator[Path]:
         """What Ray has written."""
         return (path for path in self.temporary.rglob("*") if path.is_file() and not path.is_symlink())

@@ -155,16 +155,3 @@ def test_a_gpu_scripts_own_flags_run_in_a_rehearsal(
         assert turns[:4] == [*BEGINNING, *GENERATION], turns
         expected = [*TRAINING, *GENERATION] * steps
         assert turns[4:] in (expected, expected[:-1]), turns  # after the last step nothing is generated
-
-
-@pytest.mark.nightly
-def test_a_rehearsal_of_the_32b_model_places_every_actor_on_64_logical_gpus() -> None:
-    printed = rehearsed("train_grpo_s.sh", SIZE="32b")
-    nodes = re.findall(r"node \d \(\w+\), (\d) logical GPUs: policy ranks (.+); engines (.+), 4 of", printed)
-    assert [gpus for gpus, *_ in nodes] == ["8"] * 8
-    assert sorted(number for _, ranks, _ in nodes for number in numbers(ranks)) == list(range(64))
-    assert sorted(number for *_, engines in nodes for number in numbers(engines)) == list(range(16))
-
-
-def numbers(text: str) -> list[int]:
-    return [int(number) for number in text.split(", ")]

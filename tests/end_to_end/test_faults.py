@@ -1,6 +1,5 @@
 """Faults that end a run, for real: what is left is one sentence and no process."""
 
-import os
 import re
 import signal
 from dataclasses import dataclass
@@ -100,15 +99,3 @@ def test_an_interrupted_run_leaves_no_process(interrupted: Ended) -> None:
     assert interrupted.processes >= 4
     assert interrupted.status != 0
     assert interrupted.survivors == []
-
-
-@pytest.mark.nightly
-def test_training_stops_with_one_sentence_when_vllm_samples_without_the_hook(policy: Path, tmp_path: Path) -> None:
-    path = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])  # vLLM's worker imports the module by name
-    training = Training(
-        policy, tmp_path, "gtpo", 2, program=(str(HERE / "unhooked_worker.py"),), is_preloaded=True, PYTHONPATH=path
-    )
-    said = stopped_with(training)
-    assert said.startswith("openrlhf-gtpo train: error: vLLM 9.9 ")
-    assert "vllm.v3.Sampler" in said
-    assert training.metrics() == []

@@ -35,45 +35,6 @@ def test_the_last_bit_of_one_metric_is_a_difference_and_a_time_is_none(tmp_path:
     assert_refusal(sentence, "step 3", "policy_loss is 0.30000000000000004 against 0.3", "1 of 2")
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "same"),
-    [
-        ("NaN", "NaN", True),
-        ("null", "null", True),
-        ("NaN", "1.0", False),
-        ("null", "0.0", False),
-        ("1", "1.0", True),
-        ("1e-45", "0.0", False),
-    ],
-)
-def test_nan_equals_nan_and_nothing_else(one: str, other: str, same: bool, tmp_path: Path) -> None:
-    runs = []
-    for name, value in (("a", one), ("b", other)):
-        folder = metrics(tmp_path / name, [{}])
-        (folder / "metrics.jsonl").write_text(f'{{"step": 1, "policy_loss": {value}}}\n')
-        runs.append(folder)
-    assert (compare(*runs).faults == []) is same
-
-
-def test_a_metric_that_one_step_lacks_is_a_difference_and_one_that_a_version_lacks_is_none(tmp_path: Path) -> None:
-    row = {"policy_loss": 1.0, "entropy/wrong_token_mean": 0.5}
-    a = metrics(tmp_path / "a", [row, row])
-    b = metrics(tmp_path / "b", [{**row, "overlong/punished_share": 0.0}, {"policy_loss": 1.0}])
-    found = compare(a, b)
-    (sentence,) = found.faults
-    assert_refusal(sentence, "step 2", "entropy/wrong_token_mean is 0.5 against null", "1 of 2")
-    assert found.only == ([], ["overlong/punished_share"])
-
-
-def test_evaluations_during_training_are_compared_with_their_step(tmp_path: Path) -> None:
-    folders = [run(tmp_path / name, steps=4) for name in ("a", "b")]
-    for folder, share in zip(folders, (0.5, 0.25), strict=True):
-        rows = [{"step": 2, "eval_gates_pass1": 0.5}, {"step": 4, "eval_gates_pass1": share}]
-        lines(folder / "evaluations.jsonl", rows)
-    (sentence,) = compare(*folders).faults
-    assert_refusal(sentence, "step 4", "eval_gates_pass1 is 0.5 against 0.25")
-
-
 def group(number: int, *responses: dict[str, Any], step: int = 1) -> list[dict[str, Any]]:
     return [{**one, "step": step, "group": number} for one in responses]
 

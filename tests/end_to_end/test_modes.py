@@ -1,13 +1,6 @@
 """Modes of OpenRLHF and of the plugin that users combine, a few steps each, in the real loop."""
 
-import contextlib
 import json
-import os
-import signal
-import socket
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +11,7 @@ from transformers import AutoTokenizer
 from openrlhf_gtpo.seeds import derived
 
 from .loop import OTHER_PRECISION, PROMPTS, SAMPLES, Run, apart, train
+from .ray_cluster import RayCluster
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 STEPS = 3
@@ -151,31 +145,6 @@ def test_asynchronous_training_with_partial_rollouts_and_an_agent_of_two_turns(p
     assert "user" not in said, "what the environment said is no token of the policy"
 
 
-@contextlib.contextmanager
-def another_ray_cluster() -> Iterator[None]:
-    """A Ray cluster of somebody else on this machine, which no run may join or stop."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    ray = str(Path(sys.executable).with_name("ray"))
-    environment = {**os.environ, "RAY_prestart_worker_first_driver": "0"}
-    flags = ["--head", f"--port={port}", "--num-cpus=1", "--num-gpus=0", "--include-dashboard=false", "--block"]
-    cluster = subprocess.Popen(
-        [ray, "start", *flags, "--node-ip-address=127.0.0.1"],
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    try:
-        yield
-        assert cluster.poll() is None, "the other cluster was stopped"
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(cluster.pid, signal.SIGTERM)
-        cluster.wait(30)
-
-
 @pytest.fixture(scope="module")
 def adapted(policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """GRPO-S with LoRA in float32, whatever the CPU has, an engine of two workers, a guide for every group and a
@@ -183,9 +152,10 @@ def adapted(policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     flags = ["--ds.lora.rank=8", "--ds.lora.alpha=16", "--actor.adam.lr=1e-2", OTHER_PRECISION]
     flags += ["--vllm.tensor_parallel_size=2", "--guide.tensor_parallel_size=1", f"--guide.model={policy / 'model'}"]
     flags += [f"--reward.remote_url={EXAMPLES / 'reward_function.py'}", "--shaping.save_rollouts=4"]
-    with another_ray_cluster():
-        folder = tmp_path_factory.mktemp("adapted")
-        return train(policy, folder, "grpo_s", STEPS, *flags, own_cluster=True).check()
+    with RayCluster(["--num-cpus=1", "--num-gpus=0"]) as others:
+        run = train(policy, tmp_path_factory.mktemp("adapted"), "grpo_s", STEPS, *flags, own_cluster=True).check()
+        assert others.is_running(), "no run may join or stop it"
+    return run
 
 
 def test_lora_adapters_reach_vllm_merged(adapted: Run) -> None:

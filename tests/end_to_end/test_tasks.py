@@ -10,13 +10,9 @@ import pytest
 
 import gates
 import last_digit
-import trail
-import traps
 import wordings
 from check import check
-from gates import Row
 from last_digit import Expression
-from math_reward.grader import Verdict, grade
 from task import SPLIT_SEEDS, Task, load
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "docs" / "examples" / "counting.py"
@@ -52,18 +48,6 @@ def test_no_held_out_expression_is_ever_trained_on() -> None:
     assert not any(digits.is_held_out(digits.sample(rng, held_out=False)) for _ in range(3000))
 
 
-def test_the_same_seed_gives_the_same_prompts_and_more_of_them_begin_with_fewer() -> None:
-    assert digits.expressions(50, 7, False) == digits.expressions(200, 7, False)[:50]
-    assert digits.expressions(50, 7, False) != digits.expressions(50, 8, False)
-
-
-def test_a_gate_multiplies_or_adds_by_a_property_of_the_digit() -> None:
-    # c multiplies by 9 what is divisible by 3, else adds 3; f adds 6 to odd digits, else multiplies by 9.
-    assert gates.TASK.worked(Row("cf", 6)) == "c6*9=4\nf4*9=6\n\\boxed{6}"
-    assert gates.TASK.worked(Row("cf", 2)) == "c2+3=5\nf5+6=1\n\\boxed{1}"
-    assert gates.TASK.question(Row("cf", 2)) == "Gates cf on 2?"
-
-
 def test_every_line_of_a_worked_response_is_right_arithmetic_and_the_last_one_is_the_answer() -> None:
     """Of gates, and of their wordings."""
     for task in (gates.TASK, words):
@@ -80,70 +64,7 @@ def test_every_line_of_a_worked_response_is_right_arithmetic_and_the_last_one_is
             assert last == f"\\boxed{{{digit}}}" == f"\\boxed{{{task.answer(row)}}}"
 
 
-def test_each_operation_has_eight_wordings_and_all_of_them_are_graded_right() -> None:
-    # c multiplies by 9 what is divisible by 3, else adds 3.
-    row = Row("c", 6)
-    responses = {words.worked(row, rng=random.Random(seed)) for seed in range(300)}
-    assert responses == {f"c6{word}9=4\n\\boxed{{4}}" for word in wordings.MULTIPLY}
-    assert len(set(wordings.MULTIPLY + wordings.ADD)) == 16
-    slips = {words.worked(row, 1.0, random.Random(seed)) for seed in range(300)}
-    assert slips == {f"c6{word}3=9\n\\boxed{{9}}" for word in wordings.ADD}
-    for row in words.expressions(20, 5, held_out=True):
-        responses = {words.worked(row, rng=random.Random(seed)) for seed in range(20)}
-        assert len(responses) == 20, "of at least 8 ** 8 wordings"
-        assert all(grade(response, words.answer(row)).verdict is Verdict.CORRECT for response in responses)
-
-
-def test_a_trails_answer_is_the_whole_way_of_the_digit_and_right_only_where_every_line_is() -> None:
-    # c adds 3 to 7, f multiplies 0 by 9, a adds 1 to 0, b multiplies 1 by 7.
-    assert trail.TASK.worked(Row("cfab", 7)) == "c7+3=0\nf0*9=0\na0+1=1\nb1*7=7\n\\boxed{70017}"
-    assert trail.TASK.answer(Row("cfab", 7)) == "70017"
-    assert trail.TASK.question(Row("cfab", 7)) == "Trail cfab on 7?"
-    rng, right, last_digit_right = random.Random(0), 0, 0
-    for _ in range(300):
-        row = trail.TASK.sample(rng, held_out=False)
-        text = trail.TASK.demonstration(row, rng)
-        results = [int(line[-1]) for line in text.splitlines()[:-1]]
-        wanted = [int(line[-1]) for line in trail.TASK.worked(row).splitlines()[:-1]]
-        assert (grade(text, trail.TASK.answer(row)).verdict is Verdict.CORRECT) == (results == wanted)
-        right += results == wanted
-        last_digit_right += results[-1] == wanted[-1]
-    assert 3 <= right <= 40 < last_digit_right, "what one digit would have let pass"
-
-
-def test_a_traps_rule_is_below_5_and_six_gates_turn_it_round() -> None:
-    # c multiplies 3 by 9; r and t are exceptions and multiply 7 by 9 and 9 by 7; a multiplies 3 by 3.
-    row = Row("crat", 3)
-    lines = [f"{one}[^0-9]+{result}" for one, result in (("c3\\*9", 7), ("r7\\*9", 3), ("a3\\*3", 9), ("t9\\*7", 3))]
-    wanted = re.compile("".join(f"{line}\n(again {line}\n)?" for line in lines) + re.escape("\\boxed{37393}"))
-    for seed in range(50):
-        assert wanted.fullmatch(traps.TASK.worked(row, rng=random.Random(seed)))
-    assert traps.TASK.answer(row) == "37393"
-    assert traps.TASK.question(row) == "Traps crat on 3?"
-    # o adds 9 to 2, p adds 1 to 1, t adds 9 to 2; b, which is no exception, multiplies 1 by 7.
-    assert traps.TASK.answer(Row("optb", 2)) == "21217"
-
-
 # A task of one's own, and the check of a task before anything is trained
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "named"),
-    [
-        ("nothing", None, "nothing: .* last_digit, gates, trail, wordings, traps"),
-        ("none.py", None, r"none\.py"),
-        ("empty.py", "TASK = 1", r"empty\.py .*TASK = "),
-        ("broken.py", "from task import Task\nTASK = Task()", r"broken\.py, line 2: TypeError"),
-        ("typo.py", "x = 1\ny = = 2", r"typo\.py: SyntaxError"),
-    ],
-)
-def test_a_task_that_is_not_there_is_refused_in_one_sentence(
-    tmp_path: Path, name: str, content: str | None, named: str
-) -> None:
-    if content is not None:
-        (tmp_path / name).write_text(content)
-    with pytest.raises(ValueError, match=named):
-        load(str(tmp_path / name) if name.endswith(".py") else name)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ python=${PYTHON:-python3} out=${OUT:-runs/gpu/out} device=${DEVICE:-gpu}
 export SITE=${SITE:-/tmp/openrlhf_gtpo_site} PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 mkdir -p "$out"
 results=$(mktemp -d) # few files come back from such a machine
-small=() sizes=() parts=() failed=0
+sizes=() failed=0
 if [ "$device" = gpu ]; then
     "$python" tests/gpu/unpack.py "runs/gpu/$call" "$SITE"
     # The machine's own torch and transformers stay; what is packed comes first otherwise.
@@ -27,9 +27,7 @@ if [ "$device" = gpu ]; then
     unset TORCH_CUDA_ARCH_LIST # some images have 9.0a, which DeepSpeed cannot read
     nvidia-smi --query-gpu=name,driver_version,memory.used,memory.total --format=csv | tee "$results/gpu.csv"
 else
-    small=(--device cpu --vocabularies 500 --rows 1 8)
     sizes=(--device cpu --layers 2 --vocabulary 2000 --sequences 8 --tokens 8)
-    parts=(--parts save load handles "16384 tokens")
 fi
 
 run() { # its output to the terminal and to a log; a failure does not end the others
@@ -47,8 +45,7 @@ keep() { # a call that is killed at its limit leaves what it had found
 while sleep 15; do keep; done &
 
 case $call in
-    1) run training "$python" tests/gpu/training.py --out "$results" --device "$device" "${parts[@]}" "$@" ;;
-    2) run kernel "$python" tests/gpu/kernel.py --out "$results" "${small[@]}" "$@" ;;
+    1 | 2) ;; # bring packages alone
     3)
         if [ $# = 0 ]; then
             run exactness env TRITON_F32_DEFAULT=ieee "$python" tests/versions/exactness.py "$results/exactness.json"

@@ -5,7 +5,6 @@ unpacked, cut, compressed as archives and split, in the order in which calls nee
 there.
 """
 
-import argparse
 import hashlib
 import json
 import re
@@ -66,9 +65,6 @@ IMPORTED = """vllm vllm.v1.engine.async_llm vllm.v1.engine.core vllm.v1.worker.g
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--try-imports-only", action="store_true", help="of the cut wheel of vLLM, and pack nothing")
-    only_try = parser.parse_args().try_imports_only
     cache = OUT / "cache"
     cache.mkdir(parents=True, exist_ok=True)
     download(cache, [f"{VLLM[0]}=={VLLM[1]}"])
@@ -76,8 +72,6 @@ def main() -> None:
     shutil.rmtree(site, ignore_errors=True)
     unpack(cache, VLLM[0], site / "engine")
     try_imports(site / "engine")
-    if only_try:
-        return
     if not (FLASH_ATTN / "flash_attn_2_cuda.so").is_file():
         sys.exit(f"pack.py: {FLASH_ATTN} has no flash_attn_2_cuda.so: compile it by pack.sh.")
     shutil.copytree(FLASH_ATTN, site / "training", ignore=shutil.ignore_patterns("*.o", "*.ninja*", ".ninja*"))

@@ -187,29 +187,19 @@ def rounds(
     return found
 
 
-def tables(found: list[dict[str, Any]], tokens: int) -> list[dict[str, Any]]:
+def tables(found: list[dict[str, Any]], tokens: int) -> None:
     """Print medians over rounds: tokens a second, the share of `nothing` in the same round, CPU of the process."""
-    rows = []
     for sequences, kind in dict.fromkeys((one["sequences"], one["kind"]) for one in found):
         mine = {one["round"]: one for one in found if (one["sequences"], one["kind"]) == (sequences, kind)}
         least = {one["round"]: one for one in found if (one["sequences"], one["kind"]) == (sequences, "nothing")}
         shares = [least[r]["seconds"] / one["seconds"] for r, one in mine.items() if r in least]
-        row = {
-            "sequences": sequences,
-            "kind": kind,
-            "rounds": len(mine),
-            "tokens_a_second": sequences * tokens / statistics.median(one["seconds"] for one in mine.values()),
-            "share": statistics.median(shares) if shares else None,
-            "cpu_us_a_token": statistics.median(one["cpu"] for one in mine.values()) / sequences / tokens * 1e6,
-        }
-        rows.append(row)
-    for row in sorted(rows, key=lambda row: (row["sequences"], list(KINDS).index(row["kind"]))):
-        share = "" if row["share"] is None else f", {row['share']:.3f} of nothing"
+        speed = sequences * tokens / statistics.median(one["seconds"] for one in mine.values())
+        cpu = statistics.median(one["cpu"] for one in mine.values()) / sequences / tokens * 1e6
+        share = f", {statistics.median(shares):.3f} of nothing" if shares else ""
         print(
-            f"{row['sequences']} sequences, {row['kind']}: {row['tokens_a_second']:,.0f} tokens a second{share}, "
-            f"{row['cpu_us_a_token']:.1f} µs of CPU a token in the process that asks ({row['rounds']} rounds)"
+            f"{sequences} sequences, {kind}: {speed:,.0f} tokens a second{share}, "
+            f"{cpu:.1f} µs of CPU a token in the process that asks ({len(mine)} rounds)"
         )
-    return rows
 
 
 if __name__ == "__main__":

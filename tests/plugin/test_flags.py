@@ -2,9 +2,6 @@
 flags, and what is said of flags that are not."""
 
 import argparse
-import contextlib
-import copy
-import io
 import json
 import subprocess
 import sys
@@ -16,7 +13,7 @@ import pytest
 
 from openrlhf_gtpo import flags
 from openrlhf_gtpo.errors import SettingsError
-from openrlhf_gtpo.flags import COUNTS, FlagError, Script, openrlhfs_refusal, parse
+from openrlhf_gtpo.flags import COUNTS, FlagError, Script, parse
 
 from ..refusals import assert_refusal
 
@@ -76,24 +73,6 @@ def test_a_command_line_is_refused_before_torch_is_imported() -> None:
     assert_refusal(
         done.stderr, "openrlhf-gtpo train: error: ", "--rollout.n_sample_per_prompt", "n_samples_per_prompt"
     )
-
-
-def shown(flag: str) -> str:
-    with contextlib.redirect_stdout(io.StringIO()) as out, pytest.raises(SystemExit) as left:
-        parse([flag])
-    assert not left.value.code
-    return out.getvalue()
-
-
-def test_help_shows_our_flags_with_their_defaults_and_openrlhfs_behind_help_all() -> None:
-    ours, everything = shown("--help"), shown("--help-all")
-    for flag in ("--shaping.alpha2", "--guide.model", "--help-all"):
-        assert flag in ours
-        assert flag in everything
-    assert "(default: 0.1)" in ours.partition("--shaping.alpha2")[2].partition("--")[0]
-    assert "--rollout.batch_size" not in ours
-    assert "--rollout.batch_size" in everything
-    assert len(ours.splitlines()) < len(everything.splitlines()) / 2
 
 
 REFUSED: list[tuple[str, ...]] = [
@@ -202,43 +181,6 @@ def test_a_file_that_holds_no_flags_is_refused_and_named(tmp_path: Path, text: s
     assert_refusal(str(refused.value).replace("\n", " "), named)
     with pytest.raises(SettingsError, match="cannot be read"):
         parse(["--config", str(tmp_path / "none.yaml")])
-
-
-PLAIN = ["--device=gpu", "--algo.advantage.estimator=reinforce", "--vllm.num_engines=1", "--actor.num_gpus_per_node=1"]
-
-
-@pytest.mark.parametrize(
-    ("words", "named"),
-    [
-        (["--train.partial_rollout_enable"], "--train.async_enable"),
-        (["--rollout.micro_batch_size", "2048"], "sample batches"),
-        (["--eval.dataset", "x", "--reward.model_name_or_path", "judge"], "--eval_dataset"),
-    ],
-)
-def test_what_openrlhfs_script_asserts_is_told_before_it_runs(words: list[str], named: str) -> None:
-    args = parse([*PLAIN, *words])
-    before = copy.deepcopy(args)
-    assert_refusal(str(openrlhfs_refusal(args)), "OpenRLHF", named)
-    assert args == before
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        [],
-        ["--algo.advantage.estimator", "gae"],  # its critic is the policy where rewards come by URL
-        ["--eval.dataset", "x"],  # rewards of the built-in service count as remote
-        ["--train.agent_func_path", "agent.py", "--eval.dataset", "x"],
-        ["--algo.advantage.is_correction_threshold", "2"],  # which the script changes in place
-        ["--use_ms"],
-    ],
-)
-def test_what_openrlhfs_script_takes_is_taken_in_silence(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    args = parse([*PLAIN, *words])
-    before = copy.deepcopy(args)
-    assert openrlhfs_refusal(args) is None
-    assert args == before
-    assert capsys.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ def _grade(completion: str, references: list[str], prompt: str | None, options: 
         completion = without_quote(response, prompt)
 
     said = final_answer(completion, options.mode)
-    if (said is None or not said.boxed) and last_phrase(completion[-PHRASE_CHARACTERS:]) is None:
+    if said is None or not said.boxed:
         by_truth = _by_truth(completion, said, usable) if options.mode is Mode.LENIENT else None
         if by_truth is not None:
             return by_truth
@@ -152,7 +152,8 @@ def _by_truth(completion: str, said: Statement | None, references: list[Referenc
     known = next((reference for reference in references if truth(reference.text) is not None), None)
     if known is None or len(known.text.strip()) == 1 or (said is not None and truth(said.text) is not None):
         return None
-    stated = None if BOX.search(completion) else stated_truth(shown(completion))
+    is_elsewhere = BOX.search(completion) or last_phrase(completion[-PHRASE_CHARACTERS:])
+    stated = None if is_elsewhere else stated_truth(shown(completion))
     if stated is None:
         return None
     verdict = Verdict.CORRECT if stated == truth(known.text) else Verdict.WRONG

@@ -36,6 +36,7 @@ _PASSAGE = re.compile(
     rf"(?:^|\n|(?<=[.;,:] ))[\s*#>-]{{0,6}}(?:Part |Question )?"
     rf"(?:[(（](?P<inner>{_LABEL}|[A-F])[)）]|(?<=Part )(?P<bare>[a-fA-F1-6])|(?P<open>[a-f])\))[\s*.:：]{{0,4}}"
 )
+_HAS_PARTS = re.compile(r"[;,)）]")
 _ITEM_END = re.compile(r"[;,]\s|,(?=[a-zA-Z]\w? ?=)")
 # "x = 2", "mean 3": a name and its value.
 _NAMED = re.compile(
@@ -73,11 +74,13 @@ def graded_in_parts(
     """
     if said is not None and not said.boxed and (found := _in_a_sentence(said, references, options)) is not None:
         return found
-    text = plain(completion[-PASSAGE_CHARACTERS:])
     for reference in references:
+        if reference.is_integer or not _HAS_PARTS.search(reference.given):
+            continue
         parts = _parts(reference)
         if not 1 < len(parts) <= MAX_PARTS or any(part.reference.fault for part in parts):
             continue
+        text = plain(completion[-PASSAGE_CHARACTERS:])
         boxed = said is not None and said.boxed
         for answers in (
             _by_name(text, parts),

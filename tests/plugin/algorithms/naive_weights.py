@@ -1,6 +1,5 @@
 """The controls of docs/examples/controls.py a second time, with loops over plain numbers: what stands in the place of
-each token's entropy. A permutation cannot be foretold, so of shuffled weights there are only the places that exchange
-their entropies."""
+each token's entropy."""
 
 
 def naive_weights(weights, entropy, logprob, mask):
@@ -16,15 +15,3 @@ def naive_weights(weights, entropy, logprob, mask):
         numbers = iter(row)
         rows.append([next(numbers) if m else 0.0 for m in keep])
     return rows
-
-
-def exchanging(mask, correct, group):
-    """The lists of (row, column) of tokens at the same position of the same group and class."""
-    found = {}
-    for i, keep in enumerate(mask):
-        position = 0
-        for column, m in enumerate(keep):
-            if m:
-                found.setdefault((group[i], correct[i], position), []).append((i, column))
-                position += 1
-    return list(found.values())

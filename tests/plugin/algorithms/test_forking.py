@@ -5,12 +5,6 @@ import torch
 from openrlhf_gtpo.algorithms.forking import forking_tokens
 
 
-def test_a_share_of_one_keeps_every_response_token_and_no_other() -> None:
-    entropy = torch.tensor([[0.0, 1.0], [float("nan"), 2.0]])
-    mask = torch.tensor([[1, 1], [0, 1]])
-    assert torch.equal(forking_tokens(entropy, mask, 1.0), mask.bool())
-
-
 def test_tokens_of_equal_entropy_are_kept_together_and_at_least_one_is_where_there_are_any() -> None:
     entropy = torch.tensor([[0.5, 0.5, 0.5, 0.1]])
     assert forking_tokens(entropy, torch.ones_like(entropy), 0.25).tolist() == [[True, True, True, False]]

@@ -6,11 +6,11 @@ import pytest
 import torch
 from hypothesis import given
 
-from openrlhf_gtpo.algorithms.estimators import Estimate, Rollouts, estimator_named, small_batch, try_out
+from openrlhf_gtpo.algorithms.estimators import Estimate, Rollouts, estimator_named, small_batch
 from openrlhf_gtpo.shaping import gtpo
 
 from . import naive_rivals
-from .naive_weights import exchanging, naive_weights
+from .naive_weights import naive_weights
 from .rollout_batches import batches
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "docs" / "examples"
@@ -39,18 +39,3 @@ def test_a_control_is_gtpo_with_other_values_in_the_place_of_entropies(name: str
     expected = gtpo(torch.tensor(table), batch.mask, batch.correct, batch.group).advantages
     torch.testing.assert_close(estimate(f"controls.py:{name}", batch).advantages, expected)
     assert not torch.allclose(expected, gtpo(batch.entropy, batch.mask, batch.correct, batch.group).advantages)
-
-
-@given(batches())
-def test_a_shuffle_moves_entropies_among_tokens_of_the_same_position_group_and_class(batch: Rollouts) -> None:
-    import runpy
-
-    permuted = runpy.run_path(f"{EXAMPLES}/controls.py")["permuted"]
-    entropy, logprob = permuted([batch.entropy, batch.logprob], batch.mask, batch.correct, batch.group)
-    assert not entropy[~batch.mask].any()
-    for places in exchanging(batch.mask.tolist(), batch.correct.tolist(), batch.group.tolist()):
-        before = sorted((batch.entropy[place].item(), batch.logprob[place].item()) for place in places)
-        assert sorted((entropy[place].item(), logprob[place].item()) for place in places) == before
-    again = permuted([batch.entropy, batch.logprob], batch.mask, batch.correct, batch.group)
-    assert torch.equal(again[0], entropy), "a run repeats"
-    try_out(f"{EXAMPLES}/controls.py:shuffled", 8)

@@ -93,16 +93,6 @@ def test_a_prompt_may_have_as_many_tokens_as_the_response_leaves_and_a_longer_on
         assert_refusal(found.sentence, str(path), *named)
 
 
-def test_of_many_rows_a_dry_run_measures_some_from_all_over_the_file(
-    written: Write, monkeypatch: pytest.MonkeyPatch, parse: Callable[..., dict[str, Any]], policy: Path
-) -> None:
-    monkeypatch.setattr(data, "SAMPLE", 5)
-    path = written(*[prompt(n) for n in range(5, 22)])
-    words = ["--data.prompt_dataset", path, "--data.label_key", "label", "--actor.model_name_or_path", policy]
-    ((name, count, found),) = data.prompt_lengths(parse(*words, "--data.apply_chat_template"))
-    assert (name, count, found) == (str(path), 17, [11, 15, 19, 23])
-
-
 TEMPLATES = [
     (None, "no chat template"),
     ("{% for m in messages %}{{ m['content'] }}{% endfor %}", "add_generation_prompt"),

@@ -202,14 +202,6 @@ def test_group_norm_is_left_to_openrlhf(split: str) -> None:
     assert_close(found, ((scores - scores.mean(-1, keepdim=True)) / (scores.std(-1, keepdim=True) + 1e-9)).flatten())
 
 
-def test_flash_reinforce_is_left_to_openrlhf_with_one_response_a_prompt() -> None:
-    responses = [response(f"prompt {i}", 3, [0.5] * 4, float(i < 2)) for i in range(8)]
-    step = Step(arguments("flash_reinforce", rollout__n_samples_per_prompt=1, rollout__micro_batch_size=3), responses)
-    found = torch.cat([experience.advantages[:, -1] for experience in step.experiences])
-    assert found.tolist() == pytest.approx([0.75] * 2 + [-0.25] * 6), "the reward minus the whole batch's mean"
-    assert step.metrics["groups/uninformative_share"] == 1, "a group of one has no contrast"
-
-
 PENALISED = [
     # 12 tokens of 12 allowed, 8 expected: the whole buffer is exceeded, so the whole factor is subtracted.
     ({"reward__overlong_buffer_len": 4.0, "reward__overlong_penalty_factor": 1.5}, [12, 4, 4, 4], 2, [-1.5, 0, 0, 0]),

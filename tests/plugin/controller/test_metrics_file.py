@@ -1,7 +1,6 @@
 """metrics.jsonl over interruptions: a step has one line, that of the run that counts."""
 
 import json
-import tracemalloc
 from pathlib import Path
 
 import torch
@@ -36,17 +35,3 @@ def test_a_resumed_run_takes_out_the_steps_that_it_does_again_and_lines_that_no_
     assert steps(file.path) == [1, 2, 3]
     file.write(4, {"a": 0.0})
     assert steps(file.path) == [1, 2, 3, 4]
-
-
-def test_of_a_large_file_no_more_than_a_line_is_in_memory(tmp_path: Path) -> None:
-    path = tmp_path / "rollouts.jsonl"
-    long = ["x" * 1000] * 500
-    with path.open("w") as file:
-        for step in range(1, 41):
-            file.write(json.dumps({"step": step, "group": 0, "tokens": long}) + "\n")
-    tracemalloc.start()
-    StepsFile(path).begin(20)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert steps(path) == list(range(1, 21))
-    assert peak < 5e6, f"{peak:,} bytes for a file of 20 MB whose lines have 0.5"

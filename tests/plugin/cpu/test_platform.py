@@ -2,11 +2,9 @@
 
 import importlib.metadata
 import os
-import platform as machine
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -121,25 +119,6 @@ def test_a_model_that_is_large_enough_gets_all_cores_and_whoever_sets_threads_de
     os.environ["OMP_NUM_THREADS"] = "3"
     platform.prepare(parse(*named))
     assert os.environ["OMP_NUM_THREADS"] == "3"
-
-
-@pytest.mark.skipif(machine.machine() != "x86_64", reason="the names of instructions are those of x86-64")
-def test_the_cpus_own_flags_say_whether_it_has_bfloat16_but_for_what_onednn_may_not_use() -> None:
-    program = "from openrlhf_gtpo.cpu.platform import has_native_bf16; print(has_native_bf16())"
-    flags = Path("/proc/cpuinfo").read_text().split()
-    assert printed(program, ONEDNN_MAX_CPU_ISA=None) == str("avx512_bf16" in flags or "amx_bf16" in flags)
-    assert printed(program, ONEDNN_MAX_CPU_ISA="AVX2") == "False"
-
-
-def test_what_is_set_already_is_not_set_again_or_ray_could_not_name_its_processes(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    platform.prepare_process()
-    again: list[bytes] = []
-    monkeypatch.setattr(os, "putenv", lambda name, value: again.append(name))
-
-    platform.prepare_process()
-
-    assert again == []
 
 
 def test_rays_store_holds_all_that_a_step_sends_and_leaves_room_in_memory(

@@ -81,18 +81,6 @@ SETS: list[tuple[str, list[dict[str, Any]], dict[str, str], dict[str, int]]] = [
         {"a proof or a note in place of an answer": 2, "no question or no answer": 1},
     ),
     (
-        "deepscaler",
-        [
-            {"problem": "A?", "answer": "-\\frac{2}{3}", "solution": r"so \boxed{-\frac{2}{3}}"},
-            {"problem": "B?", "answer": "1,250", "solution": ""},
-            {"problem": "B?", "answer": "1250", "solution": ""},
-            {"problem": "C?", "answer": "3", "solution": ""},
-            {"problem": "C?", "answer": "4", "solution": ""},
-        ],
-        {"A?": "-\\frac{2}{3}", "B?": "1,250"},
-        {"two different answers to one question": 1},
-    ),
-    (
         "skywork",
         [
             {
@@ -107,23 +95,6 @@ SETS: list[tuple[str, list[dict[str, Any]], dict[str, str], dict[str, int]]] = [
             )
         ],
         {"A?": "3", "B?": r"\frac{1}{2}", "D?": r"x \geq 1"},
-        {"no question or no answer": 1},
-    ),
-    (
-        "openr1",
-        [
-            {
-                "problem": problem,
-                "solution": "## Solution.",
-                "answer": answer,
-                "uuid": "u",
-                "is_reasoning_complete": [True, False],
-                "generations": ["<think>\\boxed{8}</think>", "b"],
-                "messages": [*user(problem), {"role": "assistant", "content": "\\boxed{9}"}],
-            }
-            for problem, answer in [("A?", "v=0.25"), ("B?", "180"), ("C?", "")]
-        ],
-        {"A?": "v=0.25", "B?": "180"},
         {"no question or no answer": 1},
     ),
 ]

@@ -139,31 +139,6 @@ def test_rows_that_are_not_understood_are_refused_in_one_sentence(
     assert_refusal(capsys.readouterr().err, str(path), named)
 
 
-@pytest.fixture
-def two_configurations(tmp_path: Path) -> Path:
-    """A data set as the hub has GSM8K: two configurations, each with two splits."""
-    folder = tmp_path / "set"
-    folder.mkdir()
-    card = "---\nconfigs:\n"
-    for name in ("main", "socratic"):
-        card += f"- config_name: {name}\n  data_files:\n"
-        for split in ("train", "test"):
-            card += f"  - split: {split}\n    path: {name}-{split}.jsonl\n"
-            row = {"question": f"{name} {split}?", "answer": "so\n#### 7"}
-            (folder / f"{name}-{split}.jsonl").write_text(json.dumps(row))
-    (folder / "README.md").write_text(f"{card}---\n")
-    return folder
-
-
-def test_a_configuration_and_a_split_of_a_data_set_are_chosen(
-    tmp_path: Path, two_configurations: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert prepare("gsm8k", two_configurations, tmp_path, "--config", "main", "--split", "train") == 0
-    assert prepared(tmp_path / "gsm8k.jsonl") == [{"input": f"main train?\n\n{INSTRUCTION}", "label": "7"}]
-    assert prepare("gsm8k", two_configurations, tmp_path, "--split", "train") == 2
-    assert_refusal(capsys.readouterr().err.splitlines()[-1], "main, socratic", "--config")
-
-
 def test_a_hub_id_without_internet_access_is_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,7 +12,6 @@ import openrlhf.trainer.ppo_trainer_async as ppo_trainer_async
 import pytest
 
 from openrlhf_gtpo.controller import trainers
-from openrlhf_gtpo.data.prompts import Prompts
 from openrlhf_gtpo.data.sources import DataUnusable
 
 from ...refusals import assert_refusal
@@ -71,12 +70,6 @@ def test_training_grades_against_what_stands_in_the_file(
     assert ppo_trainer.blending_datasets is before
 
 
-def test_files_are_mixed_by_their_probabilities_as_ever(strategy: Callable[..., Any], tmp_path: Path) -> None:
-    paths = [write(tmp_path / f"{name}.jsonl", *[name] * 50) for name in ("one", "two")]
-    train, _, _ = ppo_trainer.prepare_datasets(strategy(",".join(paths), "--data.prompt_probs", "0.5,0.5"), letters)
-    assert set(train.labels) == {"one", "two"}
-
-
 def test_a_prompt_without_room_for_its_response_stops_the_run(
     strategy: Callable[..., Any], written: Callable[..., Path]
 ) -> None:
@@ -85,20 +78,6 @@ def test_a_prompt_without_room_for_its_response_stops_the_run(
         with pytest.raises(DataUnusable) as refused:
             ppo_trainer.prepare_datasets(strategy(path, "--data.max_samples", most), letters)
         assert_refusal(str(refused.value), path, *named)
-
-
-def test_modelscope_is_openrlhfs_own_to_ask(strategy: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-
-    def theirs(names: str, *_: Any, **__: Any) -> Any:
-        asked.append(names)
-        return Prompts([])
-
-    monkeypatch.setattr(ppo_trainer, "blending_datasets", theirs)
-    made = strategy("owner/prompts")
-    made.args.use_ms = True
-    ppo_trainer.prepare_datasets(made, letters)
-    assert asked == ["owner/prompts"]
 
 
 def test_pictures_reach_openrlhf_as_paths_or_as_bytes(strategy: Callable[..., Any], tmp_path: Path) -> None:

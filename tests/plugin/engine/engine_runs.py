@@ -106,34 +106,6 @@ def read(one: Any) -> dict[str, Any]:
     return sampled(one) | {"entropy": vllm_entropy.entropies(one)}
 
 
-def side_by_side(llm: Any) -> dict[str, Any]:
-    """Requests of one prompt that ask differently."""
-    together = [
-        request(9, seed=0, **ENTROPY),
-        request(9, temperature=0, **ENTROPY),
-        request(9, seed=1),
-        request(9, seed=0, **{**ENTROPY, "flat_logprobs": False}),
-        request(9, seed=2, prompt_logprobs=2, **ENTROPY),
-    ]
-    outputs = ask(llm, [PROMPT] * 5, together)
-    answers, greedy, nothing, objects, prompt = (output.outputs[0] for output in outputs)
-    beside, more = ask(
-        llm, [PROMPT] * 2, [request(9, seed=0, **ENTROPY), request(9, seed=3, logprobs=4, flat_logprobs=True)]
-    )
-    rows = more.outputs[0].logprobs.logprobs
-    return {
-        "sampled": read(answers),
-        "greedy": read(greedy),
-        "objects": read(objects),
-        "asks for its prompt": read(prompt),
-        "beside more": read(beside.outputs[0]),
-        "nothing": nothing.logprobs,
-        "prompt": [sorted(entry.logprob for entry in e.values()) for e in outputs[4].prompt_logprobs[1:]],
-        "more": [rows[place::5] for place in range(5)],
-        "more's tokens": list(more.outputs[0].token_ids),
-    }
-
-
 def in_company(llm: Any) -> dict[str, Any]:
     """The same requests alone and with others: with prompts in parts, preempted requests and cached prefixes."""
     rng = random.Random(0)
@@ -195,7 +167,7 @@ def in_float32(model: str) -> dict[str, Any]:
 
         at_start_up()
         found["kinds"] = [read(one) for one in of_all_kinds(llm)]
-        found |= side_by_side(llm) | {"company": in_company(llm)}
+        found["company"] = in_company(llm)
         llm.collective_rpc(use_third_sampler)
         check(at_start_up)
     return found
@@ -246,16 +218,6 @@ def seeded(model: str, extra: dict[str, Any]) -> dict[str, Any]:
                 name: sums[f"vllm:{name}"] for name in ("num_preemptions", "generation_tokens", "prompt_tokens")
             },
         }
-
-
-def speculative(model: str, extra: dict[str, Any]) -> dict[str, Any]:
-    """Greedy requests whose drafts are n-grams of the prompt: several tokens a step."""
-    drafts = {"method": "ngram", "num_speculative_tokens": 4, "prompt_lookup_max": 3, "prompt_lookup_min": 1}
-    params = vllm.SamplingParams(temperature=0, max_tokens=60, ignore_eos=True, detokenize=False, **ENTROPY)
-    with engine(model, speculative_config=drafts, **(HOOKED | extra)) as llm:
-        outputs = ask(llm, [[5, 6, 7, 8 + number] * 6 for number in range(6)], [params] * 6)
-        accepted = sum(m.value for m in llm.get_metrics() if m.name == "vllm:spec_decode_num_accepted_tokens")
-    return {"outputs": [told(output.outputs[0]) for output in outputs], "accepted": accepted}
 
 
 def both_schedulers(model: str) -> dict[str, Any]:
@@ -379,9 +341,6 @@ PARTS: dict[str, Callable[[str], dict[str, Any]]] = {
     "in float32": in_float32,
     "in the precision of runs": in_the_precision_of_runs,
     "both schedulers": both_schedulers,
-    # Each in a process of its own: with AVX2 alone, an engine that follows a speculative one computes other logits.
-    "speculative, vllm": lambda model: speculative(model, {}),
-    "speculative, one message": lambda model: speculative(model, one_message.switch_on()),
     "in two processes": lambda model: asyncio.run(in_two_processes(model)),
 }
 

@@ -61,13 +61,6 @@ def test_seeded_requests_give_the_same_to_the_last_bit_as_vllms_own_engine(speak
     assert columns == {0, 1, 2, 4}, "nothing, and 0, 1 and 3 log-probabilities beside the sampled token's"
 
 
-@pytest.mark.engine
-def test_accepted_drafts_are_kept_several_a_step(speaking_model: Path) -> None:
-    plain, ours = (run(RUNS, f"speculative, {name}", speaking_model) for name in ("vllm", "one message"))
-    assert plain["accepted"] > 0
-    assert ours == plain
-
-
 @pytest.fixture(scope="module")
 def engine(speaking_model: Path) -> dict[str, Any]:
     """In a process of its own, as in a rollout."""

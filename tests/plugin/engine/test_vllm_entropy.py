@@ -84,27 +84,6 @@ def test_each_entropy_is_that_of_the_distribution_its_token_was_sampled_from(
 
 
 @pytest.mark.engine
-def test_requests_that_ask_differently_get_what_they_ask_for(found: dict[str, Any], tiny_model: Path) -> None:
-    for which in ("sampled", "greedy", "objects", "asks for its prompt", "beside more"):
-        exact = expected(tiny_model, [5, 17, 300], found[which]["tokens"])
-        for name in ("logprob", "entropy"):
-            assert found[which][name] == pytest.approx(exact[name], abs=1e-5), (which, name)
-    assert found["nothing"] is None
-    likeliest = expected(tiny_model, [5], [17, 300], end_is_masked=False)["logp"].sort(descending=True).values[:, :2]
-    assert [entries[-2:] for entries in found["prompt"]] == [
-        pytest.approx(two[::-1], abs=1e-5) for two in likeliest.tolist()
-    ]
-    # More than the entropy: vLLM's own log-probabilities after it, but for the token whose id the entropy has.
-    tokens, more = found["more's tokens"], found["more"]
-    exact = expected(tiny_model, [5, 17, 300], tokens)
-    assert more[1] == pytest.approx(exact["entropy"], abs=1e-5)
-    for place in (2, 3, 4):
-        likely = exact["logp"].argsort(descending=True)[:, place - 1].tolist()
-        shown = [own if other == (own == 0) else other for own, other in zip(tokens, likely, strict=True)]
-        assert more[place] == pytest.approx(exact["logp"][range(len(tokens)), shown].tolist(), abs=1e-5)
-
-
-@pytest.mark.engine
 def test_a_sampler_that_is_not_hooked_is_found_out_at_start_up_and_by_the_reader(found: dict[str, Any]) -> None:
     assert found["found out"] == ["without_the_hook", "at_start_up"]
 

@@ -142,37 +142,6 @@ def test_where_nobody_sleeps_the_guide_is_asked_while_the_policy_still_answers()
     ]
 
 
-# ── through OpenRLHF's generation ──
-
-
-def test_what_openrlhfs_dynamic_filtering_throws_away_comes_back_as_a_second_batch() -> None:
-    scores = {"a": WRONG, "b": MIXED, "c": RIGHT, "d": WRONG, "e": MIXED, "f": MIXED}
-    policy = Engine({prompt: said(prompt, found) for prompt, found in scores.items()})
-    guide = Engine(guide_says(a=[0.0, 1.0], d=[0.0, 0.0]), "guide")
-    args = guided(guide__when=["zero_reward"], guide__samples=2, **FILTERED)
-    generate = generator(args, [guide], [policy], list("abcdef"))
-    samples, _, consumed, exhausted = generate.generate_samples(max_len=MAX_LEN, max_new_tokens=12)
-    assert consumed == 5
-    assert not exhausted
-    assert [(sample.prompts[0], *marks(sample)) for sample in samples] == [
-        *[("b", 0, 0, 0, 0)] * G,
-        *[("e", 1, 0, 0, 0)] * G,
-        *[("a", 2, 1, 0, 0)] * G,
-        *[("a", 2, 1, 0, 1)] * 2,
-    ]
-    assert guide.asked == ["a", "d"]
-    told = generate.metrics()
-    assert (told["guide/zero_reward_groups"], told["guide/rescued_groups"], told["guide/unsolved_groups"]) == (2, 1, 1)
-    assert generate.tally.responses == 5 * G + 4, "the guide's rewards are rewards"
-    assert generate.steps == 1
-    Experience.concat_experiences(samples, 0)
-
-    samples, _, consumed, exhausted = generate.generate_samples(max_len=MAX_LEN, max_new_tokens=12)
-    assert exhausted
-    assert {sample.prompts[0] for sample in samples} == {"f"}
-    assert generate.metrics()["guide/zero_reward_groups"] == 0, "the tally is of one step"
-
-
 # ── fillers ──
 
 

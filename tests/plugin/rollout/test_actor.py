@@ -4,13 +4,11 @@ The engine is a stand-in because it is not the subject here; tests/plugin/engine
 """
 
 import math
-import pickle
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 import vllm
@@ -213,17 +211,6 @@ async def test_an_agents_turns_keep_their_entropies_and_the_tools_words_have_non
     assert response["action_ranges"] == [(4, 7), (12, 16)]
     assert response["entropy"] == pytest.approx([0.0] * 4 + [0.0, 0.1, 0.2] + [0.0] * 5 + [0.0, 0.1, 0.2, 0.3])
     assert (response["reward"], response["scores"]) == (1.0, 1.0)
-
-
-def test_what_travels_to_the_controller_is_four_bytes_a_number() -> None:
-    """1,024 responses of 4,096 tokens were 93 MB of pickled lists."""
-    tokens = 4096
-    response = {"observation_tokens": [7] * tokens, "action_ranges": [(0, tokens)]}
-    numbers = [0.1 * i for i in range(tokens)]
-    for found in aligned(response, [(numbers, numbers)]):
-        assert found.dtype == np.float32
-        assert found.tolist() == pytest.approx(numbers)
-        assert len(pickle.dumps(found, protocol=5)) < 4 * tokens + 500 < len(pickle.dumps(numbers)) / 2
 
 
 async def started(model: Path, monkeypatch: pytest.MonkeyPatch, read: Callable[[Any], Any], **changes: Any) -> Any:

@@ -54,6 +54,7 @@ _UNDERSCORES = re.compile(r"(?<![\w_])_{2,12}([^_\n]{1,200})_{2,12}(?![\w_])")
 # "x = 5" on lines of its own between \\[ and \\]
 # A line of quotes or hyphens around an answer
 _RULE = re.compile(r"^[ \t]{0,8}(?:\"{3}|'{3}|-{3,9}|\*{3,9}|={3,9})[ \t]{0,8}$", re.MULTILINE)
+_RULES = ('"""', "'''", "---", "***", "===")
 _DISPLAY = re.compile(r"\$\$(?:(?!\n[ \t]*\n)[^$]){1,1000}\$\$|\\\[(?:(?!\\\[|\n[ \t]*\n).){1,1000}?\\\]", re.DOTALL)
 _FULL_WIDTH = str.maketrans({sign: unicodedata.normalize("NFKC", sign) for sign in "－＋＝０１２３４５６７８９"})
 _ORNAMENT = r"[\u2190-\u21ff\u2500-\u2716\u2719-\u27bf\u2900-\u297f\u2b00-\u2bff\ufe0f\U0001f000-\U0001faff•●]"
@@ -99,7 +100,8 @@ def plain(text: str) -> str:
     text = _HTML.sub(" ", text) if "<" in text and ">" in text else text
     text = text.replace("\\_", "_").replace("\\*", "*")  # as Markdown escapes them
     text = _UNDERSCORES.sub(r"\1", text) if "__" in text else text
-    text = _RULE.sub("", text)
+    if any(map(text.__contains__, _RULES)):
+        text = _RULE.sub("", text)
     if "$$" in text or "\\[" in text:
         text = _DISPLAY.sub(lambda display: " ".join(map(str.strip, display[0].split("\n"))), text)
     if text.isascii():
