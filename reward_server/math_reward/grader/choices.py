@@ -135,6 +135,9 @@ def same_choice(
     if expected is None:
         return None
     if letter is None:
+        both = _LETTER_AND_TEXT.fullmatch(answer)
+        if both is not None and (both[2] or both[3]).isupper() and len(choices) == 1:
+            return False  # "A. 72" for "B. 72"
         letter = meant(answer)
         return None if letter is None else letter == expected
     text = text or after.lstrip(" *)").removeprefix(".").partition("\n")[0].strip(" .*:。：")

@@ -36,6 +36,8 @@ _PASSAGE = re.compile(
     rf"(?:^|\n|(?<=[.;,:] ))[\s*#>-]{{0,6}}(?:Part |Question )?"
     rf"(?:[(（](?P<inner>{_LABEL}|[A-F])[)）]|(?<=Part )(?P<bare>[a-fA-F1-6])|(?P<open>[a-f])\))[\s*.:：]{{0,4}}"
 )
+_DENIED = re.compile(r"\b(?:not|nor|or|wrong|incorrect|instead|rather|but)\b|n't\b|[?？]|不|或", re.IGNORECASE)
+_NEGATED = re.compile(r"\b(?:not|neither|nor|wrong|incorrect)\b|n't\b", re.IGNORECASE)
 _HAS_PARTS = re.compile(r"[;,)）]")
 _ITEM_END = re.compile(r"[;,]\s|,(?=[a-zA-Z]\w? ?=)")
 # "x = 2", "mean 3": a name and its value.
@@ -113,6 +115,7 @@ def _boxes(completion: str, reference: Reference, count: int) -> list[str]:
     if _PART_LABEL.match(reference.given) is None and len(boxes) == count:
         begin = [box.start() for box in BOX.finditer(completion)][-count:]
         close = len(begin) == count and completion.find("\n\n", begin[0], begin[-1]) < 0
+        close = close and _DENIED.search(completion, begin[0]) is None
         return boxes if close and begin[-1] - begin[0] <= PART_CHARACTERS else []
     return boxes
 
@@ -126,7 +129,8 @@ def _by_name(text: str, parts: Sequence[Part]) -> list[str]:
             return []
         named = rf"(?<![\w\\]){re.escape(part.name)}\**(?:\([^()\n]{{1,9}}\))?{_SAYS}"
         said = last_match(re.compile(named, re.IGNORECASE), end)
-        if said is None or denied_before(end[: said.start()]) or denied_after(end[said.end() :]):
+        before = "" if said is None else end[: said.start()]
+        if said is None or _DENIED.search(before[-40:]) or denied_before(before) or denied_after(end[said.end() :]):
             return []
         value = said["value"].strip("$* ")
         answers.append((boxes_in(value) or [value])[0])
@@ -169,7 +173,8 @@ def _in_a_sentence(said: Statement, references: Sequence[Reference], options: Op
     """The grade of an answer that says the parts of a reference one by one: "The quotient is 4, the remainder 3" for
     ``4, 3``; else None. The last sentence must have these values alone, in this order.
     """
-    values = values_in_last_sentence(said.before[-PART_CHARACTERS:] + said.text + said.after[:PART_CHARACTERS])
+    around = said.before[-PART_CHARACTERS:] + said.text + said.after[:PART_CHARACTERS]
+    values = values_in_last_sentence(around) if _NEGATED.search(around) is None else []
     for reference in references if 1 < len(values) <= MAX_PARTS else ():
         expected = reference.reading.tree if reference.wording is None and reference.day is None else None
         if not isinstance(expected, Collection) or expected.kind != "list" or len(expected.items) != len(values):

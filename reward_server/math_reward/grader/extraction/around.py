@@ -37,7 +37,8 @@ DENIALS = (
         r"|not (?:an? |the |quite |actually |really )*(?:correct|right|true|valid|answer|solution|final|it\b|what we)"
         r"|n't (?:the )?(?:correct|right|true|answer|solution))\b",
         r"(?:\b(?:is|are|was|be|equals?) (?:not|never)|n't(?: be)?|\bcannot be|(?<![\d)])!=|\banything but|\bneither"
-        r"|\b(?:false|untrue|wrong|incorrect) that|\\not ?=|\b(?:refuse to (?:answer|say)|ruled? out"
+        r"|\b(?:false|untrue|wrong|incorrect) (?:that|to (?:say|claim|write|conclude|answer|think))|\\not ?="
+        r"|\b(?:refuse to (?:answer|say)|ruled? out"
         r"|no way (?:in which|that)|tempting to (?:write|say|answer)|rejected?|discard(?:ed)?|instead of"
         r"|rather than))",
         r"\boxed{42} is wrong.",

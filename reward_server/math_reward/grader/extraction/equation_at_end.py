@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from math_reward.grader.extraction.around import denied_before
 from math_reward.grader.extraction.bare import is_bare
 from math_reward.grader.extraction.values_at_end import is_denied
 
@@ -38,11 +39,14 @@ def equation_at_end(text: str) -> str | None:
     equations: list[str] = []
     while (said := _EQUATION.search(rest)) is not None:
         words = list(_WORD.finditer(said["left"]))
-        name = said["left"][words[-1].end() if words else 0 :].strip(" *(")
+        begin = words[-1].end() if words else 0
+        name = said["left"][begin:].strip(" *(")
         right = said["right"].strip()
         is_verb = "=" not in rest[said.end("left") : said.start("right")]
         in_letters = (_LETTER.search(right) or "!" in right) and not _QUANTITY.fullmatch(right)
         if not in_letters or not is_bare(right) or is_denied(rest, said):
+            break
+        if denied_before(rest[: said.start("left") + begin]):
             break
         if is_verb or "∫" in said["left"]:
             equations += [right] if _CALCULATED.search(right) and not equations else []

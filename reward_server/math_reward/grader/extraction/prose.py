@@ -114,11 +114,17 @@ _REMARK = re.compile(r"(?<=[\w)}\]$*%²³])\s*[(（](?P<said>[^()（）\n]{3,240
 _JSON_END = re.compile(r'\.?"[\s\]]{0,20}\}[\s`]{0,12}\Z')
 _NO_REMARK = re.compile(
     r"\b(?:or|nor|not|no|n't|wrong|incorrect|false|but|actually|should|mistakes?|error|unsure|sure|guess|maybe|perhaps"
-    r"|possibly|if|unless|otherwise|except|only|ou|oder)\b|[?？]|或|不|若|如果|假设"
+    r"|possibly|students?|naive|careless|attempt|tried|reject\w*|discard\w*|instead of"
+    r"|if|unless|otherwise|except|only|ou|oder)\b|[?？]|或|不|若|如果|假设"
     r"|^(?:for (?!comparison|example|instance|reference)|when|where|with|approximately|mod|and)\b",
     re.IGNORECASE,
 )
-# "8. Note that 9 is not.", "-2, because y = -2x + 3"
+_RETRACTED = re.compile(
+    r"\b(?:wrong|incorrect|false|mistakes?|mistaken|errors?|erred|forgot\w*|should|really|actually|however|but|instead|no|not"
+    r"|students?|naive|guess\w*|wait|sorry)\b|n't\b",
+    re.IGNORECASE,
+)
+# "8. Note that 9 is odd.", "-2, because y = -2x + 3"
 _REASON_AFTER = re.compile(
     r"(?P<value>[^\n]{1,60}?)(?:[.,;:] ?| )(?:(?:because|since)\b|(?<=[.;] )(?:Note|Notice|Because|Since|Indeed|Reason"
     r"|Completing|Explanation|Here|This|We|By|Using)\b)[^\n]*"
@@ -373,7 +379,9 @@ def _first_word(text: str) -> str | None:
 def _value_with_reason(text: str) -> str | None:
     """The value at the start of a text of one line that goes on with its reason."""
     said = _REASON_AFTER.fullmatch(text)
-    return said["value"] if said is not None and is_bare(said["value"]) and any(map(str.isdigit, said[1])) else None
+    if said is None or _RETRACTED.search(text, said.end("value")) or denied_after(text[said.end("value") :]):
+        return None
+    return said["value"] if is_bare(said["value"]) and any(map(str.isdigit, said[1])) else None
 
 
 def _last_line(text: str) -> str | None:
