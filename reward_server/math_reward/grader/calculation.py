@@ -23,7 +23,8 @@ from math_reward.grader.rules.labels import Contradiction
 from math_reward.grader.verdict import Grade, Options
 
 _EQUALS = re.compile(r"(?<![<>!:=])(?:=+|≈|\\approx(?![a-z])|\\simeq(?![a-z]))(?![<>=])")
-_COMMA = re.compile(r"(?<![\d.,])(\d{1,9}),(\d{1,6})(?![\d.,])")
+# 0,875 and 21,15; 1,000 is a thousand.
+_COMMA = re.compile(r"(?<![\d.,])(0(?=,\d{3})|\d{1,9}(?!,\d{3}(?!\d))),(\d{1,6})(?![\d.,])")
 _CLOCK = re.compile(r"(?<![\d:.])([0-2]?\d):([0-5]\d)(?![\d:])")
 # Other relations, lists and alternatives
 _MORE = re.compile(
@@ -31,11 +32,12 @@ _MORE = re.compile(
 )
 _NUMBER_OR_NAME = re.compile(r"\d|^\s*[$\\a-zA-Z]")
 _NAME = re.compile(r"[\s$*]*\\?[a-zA-Z]+(?:_\{?\w+\}?)?[\s$*]*")
+_DOLLAR = re.compile(r"(?<!\\)\$")
 MAX_SIDES = 8
 
 
 def by_result(
-    text: str, reference: Reference, options: Options, compare: Callable[[Reference, str], Grade]
+    text: str, reference: Reference, options: Options, compare: Callable[[Reference, str], Grade], *, contradicts: bool
 ) -> Grade | None:
     """The grade of a calculation by its last side, if that is the reference and no other side denies it; else None.
 
@@ -44,14 +46,18 @@ def by_result(
         reference: a usable one that is no equation.
         options: how numbers are compared.
         compare: grades the last side alone.
+        contradicts: whether two sides differ as they are written, so that only another spelling can help.
     """
     is_equation = "=" in reference.normal and isinstance(reference.reading.tree, Relation)
-    sides = [] if len(text) > MAX_CHARACTERS or is_equation or _MORE.search(text) else _EQUALS.split(text)
+    sides = (
+        [] if len(text) > MAX_CHARACTERS or is_equation or _MORE.search(text) else _EQUALS.split(_DOLLAR.sub("", text))
+    )
     if not 1 < len(sides) <= MAX_SIDES or not all(_NUMBER_OR_NAME.search(side) for side in sides):
         return None
     decimal = [_COMMA.sub(r"\1.\2", side) for side in sides]
     has_time = all(map(_CLOCK.search, sides[-2:]))
-    spellings = [decimal] if decimal != sides else [sides] if has_time or _is_unreadable(sides) else []
+    unread = not contradicts and _is_unreadable(sides)
+    spellings = [decimal] if decimal != sides else [sides] if has_time or unread else []
     for spelling in spellings:
         graded = compare(reference, spelling[-1].strip())
         if graded.correct and _agree(spelling, Comparison(dataclasses.replace(options, allow_rounded=True), RULES)):

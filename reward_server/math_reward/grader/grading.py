@@ -131,7 +131,8 @@ def _grade(completion: str, references: list[str], prompt: str | None, options: 
     graded = _graded(said, usable, prompt, options)
     if graded.verdict in (Verdict.WRONG, Verdict.AMBIGUOUS) and graded.stage is not None:
         compare = functools.partial(_compared, options=options)
-        results = (by_result(said.text, reference, options, compare) for reference in usable)
+        denied = graded.verdict is Verdict.AMBIGUOUS
+        results = (by_result(said.text, reference, options, compare, contradicts=denied) for reference in usable)
         graded = next((result for result in results if result is not None), graded)
     if graded.verdict is Verdict.WRONG:
         compare = functools.partial(_compared, options=options)
@@ -239,7 +240,7 @@ def _not_done(answer: Answer, reference: Reference, prompt: str) -> str | None:
 def _refused(said: Statement, reference: str) -> Grade | None:
     """The grade of what is no one answer, or too long to be compared; else None."""
     bare = said.text if said.boxed else _UNIT_AT_END.sub("", said.text)
-    false = contradiction(said.before, bare, said.after)
+    false = contradiction(said.before, bare, said.text[len(bare) :] + said.after)
     if false:
         detail = "The answer contradicts itself: it equates two different things."
         return Grade(Verdict.AMBIGUOUS, _shown(false), reference, detail, Stage.EXACT)

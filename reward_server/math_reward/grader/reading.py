@@ -45,6 +45,7 @@ _HEADING = re.compile(r"\A\s*#{1,3}\s+(?=\S)")
 _REMARK = re.compile(r"(?<=\S)\s*[(（](?=[^()（）]*[\u4e00-\u9fff]{2})[^()（）或且]{2,80}[)）]\Z")
 # "B. 720°": a choice with its text, which may be no mathematics.
 _CHOICE = re.compile(r"(?:\([A-J]\)|[A-J][.):])\s+\S")
+_BOLD = re.compile(r"(?<![\w*])\*\*([^*\n]{1,80})\*\*(?![\w*])")
 _NO_REFERENCE = frozenset(["none", "null", "nan", "n/a", "na"])
 
 
@@ -147,6 +148,9 @@ def _answer_in(given: str) -> str:
         return boxed
     if "####" in given:
         return given.rpartition("####")[2]
+    bold = _BOLD.findall(given) if "**" in given else []
+    if len(bold) == 1 and " " in given.replace(f"**{bold[0]}**", "").strip():
+        return str(bold[0])  # "The puppy weighs **4 pounds**."
     given = _REMARK.sub("", _HEADING.sub("", _without_layout(given)))
     if len(given) > _PROSE_REFERENCE and "answer" in given.lower():
         said = final_answer(given)

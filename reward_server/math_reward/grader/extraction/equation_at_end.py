@@ -22,7 +22,7 @@ _KINDS = (
 )
 _NAME = r"[A-Za-z](?:_?\d|[₀-₉])?(?:(?:,| and|, and)\s[A-Za-z](?:_?\d|[₀-₉])?)*"
 _DECLARED = re.compile(
-    rf",?\s\(?(?=[^=]{{1,80}}\Z)(?:(?:with|where|for|and)\s)?(?:{_KINDS}\s)*"
+    rf"(?:,\s|\s(?=(?:with|where|for|and|any|all|every)\s)|\s(?=\())\(?(?=[^=]{{1,80}}\Z)(?:(?:with|where|for|and)\s)?(?:{_KINDS}\s)*"
     rf"(?P<names>{_NAME})(?:\s?∈\s?[ℝℤℕRZN]|(?:\s{_KINDS}){{1,5}}(?: of integration)?|(?<=\w\w\s\w))\)?\Z"
 )
 

@@ -139,7 +139,8 @@ _PREDICATE = re.compile(
 )
 _THERE_ARE = re.compile(r"\bthere (?:is|are|were|will be) (?:only |exactly )?([a-z]+(?:-[a-z]+)?)\b", re.IGNORECASE)
 _HOW_MANY = re.compile(
-    r"\b(?:there (?:is|are|were|will be)|has|have|had)\s(?:only |exactly )?([a-z]+(?:-[a-z]+)?)"
+    r"\b(?:there (?:is|are|were|will be)|has|have|had|pays?|costs?|needs?|gets?|earns?|takes?)"
+    r"\s(?:only |exactly )?([a-z]+(?:-[a-z]+)?)"
     r"(?: [a-zA-Z-]{2,20}){1,4}[.!\s]{0,3}\Z",
     re.IGNORECASE,
 )

@@ -124,7 +124,7 @@ _UNIT = re.compile(
 )
 _PER = re.compile(r"\sper\s([A-Za-z]{1,16})(?![\w-])")
 _SCALE = re.compile(r"\s(?:hundred|thousand|million|billion|trillion)(?![\w-])")
-_ITEM = r"(?:[a-zA-Z](?:_?\d|[₀-₉])?\s?=\s?)?-?(?:\d{1,12}(?:\.\d{1,12})?|\.\d{1,12})(?:/\d{1,9})?"
+_ITEM = r"(?:[a-zA-Zα-ω](?:_?\d|[₀-₉])?\s?=\s?)?[-−]?(?:\d{1,12}(?:\.\d{1,12})?|\.\d{1,12})(?:/\d{1,9})?i?"
 _JOINT = r"(?:and|or|und|oder|et|ou|y|o|e|и|или|和|或)"
 # "The values are 0.1, 4, and 2", "n = 3 and n = 7"
 _LIST = re.compile(
@@ -203,8 +203,10 @@ def _value_at_end(text: str) -> str | None:
     value = whole_of(text, number.start("number"), number.end("number"))
     if value is None or _CALCULATION.fullmatch(value):
         return None
-    has_unit = not is_result and value.endswith(number["number"].strip())
-    return value + _unit_after(text, number.end("number")) if has_unit else value
+    unit = _unit_after(text, number.end("number")) if value.endswith(number["number"].strip()) else ""
+    # "= 15 liters of the 24" is about what it calculates.
+    has_unit = not is_result or not text[number.end("number") + len(unit) :].strip(" .!")
+    return value + (unit if has_unit else "")
 
 
 def _unit_after(text: str, end: int) -> str:
