@@ -30,8 +30,8 @@ _CLOCK = re.compile(r"(?<![\d:.])([0-2]?\d):([0-5]\d)(?![\d:])")
 _MORE = re.compile(
     r"[<>≠≤≥∈;]|!=|\\(?:not|neq?|leq?|geq?|in|lt|gt|equiv|pm|begin|sum|prod|int|lim)(?![a-z])|,\s|\b(?:and|or)\b"
 )
-_NUMBER_OR_NAME = re.compile(r"\d|^\s*[$\\a-zA-Z]")
-_NAME = re.compile(r"[\s$*]*\\?[a-zA-Z]+(?:_\{?\w+\}?)?[\s$*]*")
+_NUMBER_OR_NAME = re.compile(r"\d|^\s*[\\a-zA-Z]")
+_NAME = re.compile(r"[\s*]*\\?[a-zA-Z]+(?:_\{?\w+\}?)?[\s*]*")
 _DOLLAR = re.compile(r"(?<!\\)\$")
 MAX_SIDES = 8
 
@@ -55,24 +55,28 @@ def by_result(
     if not 1 < len(sides) <= MAX_SIDES or not all(_NUMBER_OR_NAME.search(side) for side in sides):
         return None
     decimal = [_COMMA.sub(r"\1.\2", side) for side in sides]
-    has_time = all(map(_CLOCK.search, sides[-2:]))
-    unread = not contradicts and _is_unreadable(sides)
-    spellings = [decimal] if decimal != sides else [sides] if has_time or unread else []
-    for spelling in spellings:
-        graded = compare(reference, spelling[-1].strip())
-        if graded.correct and _agree(spelling, Comparison(dataclasses.replace(options, allow_rounded=True), RULES)):
-            return graded
-    return None
-
-
-def _is_unreadable(sides: list[str]) -> bool:
-    """Whether a side is no formula, or has a unit: else the equation is compared as a whole."""
-    return any(isinstance(_parsed(side), (Quantity, NoneType)) for side in sides if not _NAME.fullmatch(side))
-
-
-def _agree(sides: list[str], comparison: Comparison) -> bool:
-    """Whether every two neighbours are the same as far as both can be read; the last must be read."""
+    if decimal != sides:
+        sides = decimal
     readings = [_parsed(side) for side in sides]
+    has_time = all(map(_CLOCK.search, sides[-2:]))
+    # Without a unit, a time or something that cannot be read, the equation is compared as a whole.
+    may_help = sides is decimal or has_time or (not contradicts and _has_unit_or_words(sides, readings))
+    graded = compare(reference, sides[-1].strip()) if may_help else None
+    if graded is None or not graded.correct:
+        return None
+    return graded if _agree(readings, Comparison(dataclasses.replace(options, allow_rounded=True), RULES)) else None
+
+
+def _has_unit_or_words(sides: list[str], readings: list[Node | None]) -> bool:
+    """Whether a side, other than a name, has a unit or cannot be read."""
+    return any(
+        isinstance(reading, (Quantity, NoneType)) and not _NAME.fullmatch(side)
+        for side, reading in zip(sides, readings, strict=True)
+    )
+
+
+def _agree(readings: list[Node | None], comparison: Comparison) -> bool:
+    """Whether every two neighbours among the sides that can be read, and have no letters, are the same."""
     known = [reading for reading in readings if reading is not None and not symbols(reading)]
     try:
         return all(comparison.same_value(left, right) for left, right in itertools.pairwise(known))

@@ -131,9 +131,10 @@ def _by_form(reference: Reference, answer: Answer, comparison: Comparison) -> Gr
             return _graded(reference, answer, Verdict.CORRECT, Stage.STRUCTURE)
         return _graded(reference, answer, Verdict.WRONG, Stage.STRING, f"The answer cannot be read: {error}.")
     expected = reference.reading.tree
-    named = isinstance(tree, Relation) and set(tree.operators) == {"="} and not isinstance(expected, Relation)
-    value = tree.operands[-1] if named and isinstance(tree, Relation) else tree
-    value = value if symbols(value) <= symbols(expected) else tree  # Else the left side says of what it is the value.
+    value = tree
+    if isinstance(tree, Relation) and set(tree.operators) == {"="} and not isinstance(expected, Relation):
+        said = tree.operands[-1]  # The left side says of what it is the value.
+        value = said if symbols(said) <= symbols(expected) else tree
     if not options.allow_unevaluated and _OPERATION.search(answer.normal) and undone(value) - undone(expected):
         detail = "The answer leaves an operation undone."
     elif options.evaluated and _is_number(expected) and not in_lowest_terms(tree):

@@ -129,13 +129,12 @@ def _grade(completion: str, references: list[str], prompt: str | None, options: 
     if said is None or (prompt is not None and said.boxed and is_quoted_box(completion, prompt)):
         return Grade(Verdict.NO_ANSWER, None, first)
     graded = _graded(said, usable, prompt, options)
+    compare = functools.partial(_compared, options=options)
     if graded.verdict in (Verdict.WRONG, Verdict.AMBIGUOUS) and graded.stage is not None:
-        compare = functools.partial(_compared, options=options)
         denied = graded.verdict is Verdict.AMBIGUOUS
         results = (by_result(said.text, reference, options, compare, contradicts=denied) for reference in usable)
         graded = next((result for result in results if result is not None), graded)
     if graded.verdict is Verdict.WRONG:
-        compare = functools.partial(_compared, options=options)
         parts = graded_in_parts(completion, said, usable, compare, options)
         if parts is not None:
             return parts

@@ -51,10 +51,10 @@ _HTML = re.compile(
 )
 _STRUCK_OUT = re.compile(r"~~[^~\n]{1,200}~~|<(del|s|strike)>[^<>]{0,200}</\1>", re.IGNORECASE)
 _UNDERSCORES = re.compile(r"(?<![\w_])_{2,12}([^_\n]{1,200})_{2,12}(?![\w_])")
-# "x = 5" on lines of its own between \\[ and \\]
 # A line of quotes or hyphens around an answer
 _RULE = re.compile(r"^[ \t]{0,8}(?:\"{3}|'{3}|-{3,9}|\*{3,9}|={3,9})[ \t]{0,8}$", re.MULTILINE)
 _RULES = ('"""', "'''", "---", "***", "===")
+# "x = 5" on lines of its own between \\[ and \\]
 _DISPLAY = re.compile(r"\$\$(?:(?!\n[ \t]*\n)[^$]){1,1000}\$\$|\\\[(?:(?!\\\[|\n[ \t]*\n).){1,1000}?\\\]", re.DOTALL)
 _FULL_WIDTH = str.maketrans({sign: unicodedata.normalize("NFKC", sign) for sign in "－＋＝０１２３４５６７８９"})
 _ORNAMENT = r"[\u2190-\u21ff\u2500-\u2716\u2719-\u27bf\u2900-\u297f\u2b00-\u2bff\ufe0f\U0001f000-\U0001faff•●]"

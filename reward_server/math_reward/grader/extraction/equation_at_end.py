@@ -44,9 +44,8 @@ def equation_at_end(text: str) -> str | None:
         right = said["right"].strip()
         is_verb = "=" not in rest[said.end("left") : said.start("right")]
         in_letters = (_LETTER.search(right) or "!" in right) and not _QUANTITY.fullmatch(right)
-        if not in_letters or not is_bare(right) or is_denied(rest, said):
-            break
-        if denied_before(rest[: said.start("left") + begin]):
+        denied = is_denied(rest, said) or denied_before(rest[: said.start("left") + begin])
+        if denied or not in_letters or not is_bare(right):
             break
         if is_verb or "∫" in said["left"]:
             equations += [right] if _CALCULATED.search(right) and not equations else []

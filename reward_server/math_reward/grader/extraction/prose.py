@@ -240,13 +240,14 @@ def answer_in(text: str, bold: str | None = None) -> str | None:
 
 def _without_remark(text: str) -> str:
     """``text`` without a remark in brackets at its end, of two words or more."""
-    remark = _REMARK.search(text[-260:])
+    begin = max(0, len(text) - 260)
+    remark = _REMARK.search(text[begin:])
     if remark is None or _NO_REMARK.search(remark["said"]) or denied_after(remark["said"]):
         return text
     words = PROSE_WORD.findall(LATEX_WORD.sub(" ", remark["said"]))
     is_prose = len([word for word in words if word.lower() not in MATHEMATICS]) > 1
     is_prose = is_prose or len(_IDEOGRAPHS.findall(remark["said"])) > 2
-    return text[-260:][: remark.start()].join([text[:-260], ""]) if is_prose else text
+    return text[: begin + remark.start()] if is_prose else text
 
 
 def emphasised(text: str) -> str | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from math_reward.grader.extraction.around import BEFORE_CHARACTERS, denied_after, denied_before
+from math_reward.grader.extraction.around import denied_after, denied_before
 from math_reward.grader.extraction.document import last_row
 from math_reward.grader.extraction.phrases import last_match
 from math_reward.grader.extraction.whole_value import whole_of
@@ -252,7 +252,7 @@ def is_denied(text: str, value: re.Match[str], last: re.Match[str] | None = None
         or DENIED_BEFORE.search(before + " ") is not None
         or DENIED_AFTER.match(text, end) is not None
         or denied_before(text[: value.start()])
-        or denied_after(text[end : end + BEFORE_CHARACTERS])
+        or denied_after(text[end:])
         or _CHANGED_BEFORE.search(before + " ") is not None
         or _CHANGED_AFTER.match(text, end) is not None
     )
