@@ -32,25 +32,12 @@ from math_reward.grader.rules.labels import Contradiction
 from math_reward.grader.rules.trees import letters_agreed
 from math_reward.grader.second_readings import SECOND_READINGS, Sides, is_choice
 from math_reward.grader.verdict import Grade, Options, Stage, Verdict
-from math_reward.grader.words.truth import same_truth
+from math_reward.grader.words.truth import first_truth, same_truth, truth
 
 # An answer without one of these leaves no operation undone, so its tree need not be searched.
 _OPERATION = re.compile(r"sum|prod|int|lim|sup|matri|array|det|diag|tr|partial|d", re.IGNORECASE)
 # The segment AB, or "not A and B".
 _SEGMENT = re.compile(r"\\overline ?\{ ?[A-Z] ?[A-Z] ?\}")
-_YES_OR_NO = re.compile(r"(?:\\text ?\{ ?)?(yes|no|true|false)(?: ?\})?", re.IGNORECASE)
-# "No, it has none" and not "Yes and no", "No, wait".
-_YES_OR_NO_FIRST = re.compile(
-    r"(?:\\text ?\{ ?)?(yes|no|true|false)(?: ?\})? ?[,.;:—–](?!.*\b(?:wait|actually|but|however|or|maybe|perhaps|may"
-    r"|might|rather|incorrect|wrong)\b|.*\b(?:yes|no|true|false)\W*$)",
-    re.IGNORECASE,
-)
-# "Yes, it is not" contradicts itself.
-_SHORT_SENTENCE = re.compile(
-    r"[ }]*(?:it|that|this|he|she|they|there|we|you)[ }]*(?:is|are|was|were|does|do|did|can|will|has|have)( not"
-    r"|n't)?[ .}]*",
-    re.IGNORECASE,
-)
 MAX_POINTS = 4
 """Capitals that may be the names of points: ABCD is not abcd."""
 
@@ -110,10 +97,8 @@ def _by_text(reference: Reference, answer: Answer, comparison: Comparison) -> Gr
         return graded(True, Stage.STRING)
     if (agreed := same_truth(reference.text, answer.text)) is not None:
         return graded(agreed, Stage.STRING)
-    if (known := _YES_OR_NO.fullmatch(reference.normal)) and (said_first := _YES_OR_NO_FIRST.match(answer.normal)):
-        own_words = _SHORT_SENTENCE.fullmatch(answer.normal, said_first.end())
-        agrees = own_words is None or (own_words[1] is None) == (said_first[1].lower() in ("yes", "true"))
-        return graded(agrees and known[1].lower() == said_first[1].lower(), Stage.STRING)
+    if (known := truth(reference.normal)) is not None and (stated := first_truth(answer.normal)) is not None:
+        return graded(known == stated, Stage.STRING)
     if reference.wording is not None and _same_words(comparison, reference, answer):
         return graded(True, Stage.STRING)
     return None

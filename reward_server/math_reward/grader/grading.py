@@ -11,11 +11,12 @@ from math_reward.grader.calculation import by_result
 from math_reward.grader.choices import by_choice
 from math_reward.grader.compared import compared
 from math_reward.grader.errors import NotMathematics, TooComplex
-from math_reward.grader.extraction.around import changed, denied_inside, taken_back
+from math_reward.grader.extraction.around import changed, denied_after, denied_inside, taken_back
 from math_reward.grader.extraction.boxes import BOX
 from math_reward.grader.extraction.document import shown
 from math_reward.grader.extraction.phrases import last_phrase
 from math_reward.grader.extraction.prompt import cut_prompt, is_quoted_box, without_quote
+from math_reward.grader.extraction.question import asked_truth, asked_value
 from math_reward.grader.extraction.statement import Statement, final_answer, later_answer, span_of
 from math_reward.grader.memory import Memory
 from math_reward.grader.notation.parse import MAX_CHARACTERS
@@ -26,7 +27,7 @@ from math_reward.grader.rules.chains import contradiction
 from math_reward.grader.rules.families import asked_for
 from math_reward.grader.verdict import Grade, Mode, Options, Stage, Verdict
 from math_reward.grader.words.continental import with_points
-from math_reward.grader.words.truth import stated_truth, truth
+from math_reward.grader.words.truth import SAID, first_truth, is_doubted, stated_truth, truth
 from math_reward.grader.words.unit_expressions import with_units
 from math_reward.json_lines import NoAnswer, label_text
 
@@ -123,7 +124,7 @@ def _grade(completion: str, references: list[str], prompt: str | None, options: 
 
     said = final_answer(completion, options.mode)
     if said is None or not said.boxed:
-        by_truth = _by_truth(completion, said, usable) if options.mode is Mode.LENIENT else None
+        by_truth = _by_truth(completion, said, usable, prompt) if options.mode is Mode.LENIENT else None
         if by_truth is not None:
             return by_truth
     if said is None or (prompt is not None and said.boxed and is_quoted_box(completion, prompt)):
@@ -138,6 +139,10 @@ def _grade(completion: str, references: list[str], prompt: str | None, options: 
         parts = graded_in_parts(completion, said, usable, compare, options)
         if parts is not None:
             return parts
+    if graded.verdict is Verdict.WRONG and not said.boxed and prompt is not None:
+        asked = asked_value(said.before + said.text + said.after, said.text, prompt)
+        other = graded if asked is None else _graded(dataclasses.replace(said, text=asked), usable, prompt, options)
+        return other if other.correct else graded
     if graded.correct and (later := later_answer(said)) is not None:
         rounded = dataclasses.replace(options, allow_rounded=True)
         other = _graded(Statement(later, boxed=False), usable, prompt, rounded)
@@ -147,15 +152,24 @@ def _grade(completion: str, references: list[str], prompt: str | None, options: 
     return dataclasses.replace(graded, span=span_of(said, given))
 
 
-def _by_truth(completion: str, said: Statement | None, references: list[Reference]) -> Grade | None:
+def _by_truth(
+    completion: str, said: Statement | None, references: list[Reference], prompt: str | None
+) -> Grade | None:
     """The grade of a text that answers a question whose reference is yes or no; None if its answer is such a word."""
     known = next((reference for reference in references if truth(reference.text) is not None), None)
     if known is None or len(known.text.strip()) == 1 or (said is not None and truth(said.text) is not None):
         return None
     is_elsewhere = BOX.search(completion) or last_phrase(completion[-PHRASE_CHARACTERS:])
-    stated = None if is_elsewhere else stated_truth(shown(completion))
+    text = shown(completion)[-PHRASE_CHARACTERS:]
+    stated = None if is_elsewhere else stated_truth(text)
+    said_of_it, concluded = (None, None) if is_elsewhere or prompt is None else asked_truth(text, prompt)
+    if stated is None and not SAID.search(text) and not is_doubted(text):
+        stated = concluded
     if stated is None:
         return None
+    if said_of_it is not None and said_of_it != stated:
+        detail = "The text says yes and no."
+        return Grade(Verdict.AMBIGUOUS, "yes" if stated else "no", known.given, detail, Stage.STRING)
     verdict = Verdict.CORRECT if stated == truth(known.text) else Verdict.WRONG
     return Grade(verdict, "yes" if stated else "no", known.given, None, Stage.STRING)
 
@@ -166,7 +180,7 @@ def _graded(said: Statement, usable: list[Reference], prompt: str | None, option
     refused = _refused(said, first)
     if refused is not None:
         return refused
-    denial = denied_inside(said.text)
+    denial = None if first_truth(said.text) is False else denied_inside(said.text)
     if denial is not None and not any(denial in reference.given for reference in usable):
         detail = "The words in the answer deny it."
         return Grade(Verdict.AMBIGUOUS, _shown(said.text), first, detail, Stage.STRING)
@@ -215,10 +229,13 @@ def _other_spelling(said: Statement, reference: Reference, prompt: str | None) -
 
 
 def _with_units_of(prompt: str, reference: Reference, text: str, options: Options) -> Grade | None:
-    """The grade of a correct answer whose letters are units because the prompt names what they measure; else None."""
+    """The grade of a correct answer whose letters are units because the prompt names what they measure, or uses none
+    of the reference's as a variable; else None.
+    """
     prompt = prompt[-PROMPT_CHARACTERS:].lower()
     normal = Answer.read(text).normal
-    said, expected = with_units(normal, prompt), with_units(reference.normal, prompt)
+    expected = with_units(reference.normal, prompt, if_unused=True)
+    said = with_units(normal, prompt, if_unused=expected != reference.normal)
     if (said, expected) == (normal, reference.normal):
         return None
     graded = _compared(Reference.read(expected), said, options)
@@ -246,8 +263,8 @@ def _refused(said: Statement, reference: str) -> Grade | None:
     if said.boxed and changed(said):
         detail = "An operation outside the box changes the answer in it."
         return Grade(Verdict.AMBIGUOUS, _shown(said.text), reference, detail, Stage.STRING)
-    if said.boxed and taken_back(said):
-        detail = "The words next to the box deny the answer in it."
+    if taken_back(said) if said.boxed else denied_after(said.after):
+        detail = "The words around the answer deny it."
         return Grade(Verdict.AMBIGUOUS, _shown(said.text), reference, detail, Stage.STRING)
     if said.alternatives:
         detail = "The completion offers several boxes as alternatives."

@@ -16,6 +16,10 @@ BEFORE_CHARACTERS = 120
 """How much of the text before a box is looked at."""
 
 
+LATER_CHARACTERS = 1_000
+"""How much of the text after an answer may name it again."""
+
+
 class Denial(NamedTuple):
     """How a language says that an answer is wrong."""
 
@@ -65,7 +69,7 @@ DENIALS = (
         r"\bне(?: равно| равен)?", r"\boxed{42} — неверно.",
     ),
     Denial(
-        "Chinese", r"[是为]?(?:不正确|不对|错误|错|不是|有误)",
+        "Chinese", r"[是为]?(?:不正确|不对|错误|错|不是(?![\sA-J\d$\\(])|有误)",
         r"(?:不是|不等于|并非)", r"\boxed{42}不正确。",
     ),
     Denial(
@@ -228,7 +232,17 @@ def taken_back(said: Statement) -> bool:
         or _HYPOTHETICAL.search(_sentence_before(said.before)) is not None
         or denied_after(after)
         or _TAKEN_BACK.match(after) is not None
+        or _denied_later(said)
     )
+
+
+def _denied_later(said: Statement) -> bool:
+    """Whether the text after an answer names it once more and denies it: "... Wait, so 42 is not right." """
+    after, value = said.after[:LATER_CHARACTERS], said.text
+    if value not in after:
+        return False
+    places = re.finditer(rf"(?<![\w.,]){re.escape(value)}(?![\w,.]?\w)", after)
+    return any(_AFTER.match(after, place.end()) for place in places)
 
 
 def denied_before(text: str) -> bool:

@@ -10,12 +10,15 @@ from math_reward.grader.extraction.values_at_end import is_denied
 
 _LETTER = re.compile(r"(?<![a-zA-Z])(?!e(?![a-zA-Z]))[a-zA-Z](?![a-zA-Z])")
 _QUANTITY = re.compile(r"[-−]?[\d.,×·*^⁰¹²³⁴-⁹⁻ ]+ [A-Za-zΩµ°][\w/²³⁻¹·^]{0,12}(?: [\w/²³⁻¹^]{1,6}){0,3}")
+_AND = r"(?:and|und|et|и|[ye](?=\s\w{1,2}\s?=))"
 _EQUATION = re.compile(
-    r"(?:^|(?<=[,:→⇒])\s|(?<=and)\s|\s)(?P<left>[^=,:→⇒]{1,60}?)(?:=|\s(?:is|equals|is equal to)\s)\s?"
+    rf"(?:^|\s)(?:{_AND}\s)?(?P<left>(?:(?!\s{_AND}\s)[^=,:→⇒]){{1,60}}?)(?:=|\s(?:is|equals|is equal to)\s)\s?"
     r"(?P<right>[^=≈→⇒]{1,120})\Z"
 )
 _CALCULATED = re.compile(r"[-+*/^(!−·²³]")
-_WORD = re.compile(r"(?<![^\W\d_])(?!(?:sin|cos|tan|log|exp|ln|xy|ab)\s)[^\W\d_]{2,}[.:]?\s")
+_NOT = re.compile(r"\b(?:not|never|n't)\s{0,4}\Z", re.IGNORECASE)
+_ONE_LETTER = re.compile(r"[^\W\d_](?:_?\d|[₀-₉])?")
+_WORD = re.compile(r"(?<![^\W\d_])(?!(?:sin|cos|tan|log|exp|ln|xy|ab)\s)[^\W\d_₀-₉]{2,}[.:]?\s")
 # "..., with A, B arbitrary constants", "for any real t", "n any integer", "k ∈ ℤ"
 _KINDS = (
     r"(?:any|all|every|some|an?|is|are|being|arbitrary|free|real|integers?|positive|constants?|numbers?|parameters?)"
@@ -37,6 +40,7 @@ def equation_at_end(text: str) -> str | None:
     declared = _DECLARED.search(sentence)
     rest = sentence[: declared.start()] if declared is not None else sentence
     equations: list[str] = []
+    has_letters = False
     while (said := _EQUATION.search(rest)) is not None:
         words = list(_WORD.finditer(said["left"]))
         begin = words[-1].end() if words else 0
@@ -44,17 +48,23 @@ def equation_at_end(text: str) -> str | None:
         right = said["right"].strip()
         is_verb = "=" not in rest[said.end("left") : said.start("right")]
         in_letters = (_LETTER.search(right) or "!" in right) and not _QUANTITY.fullmatch(right)
-        denied = is_denied(rest, said) or denied_before(rest[: said.start("left") + begin])
-        if denied or not in_letters or not is_bare(right):
+        in_letters = in_letters or (not is_verb and len({*_LETTER.findall(name)}) > 1)  # 2x - y - 3 = 0
+        of_letter = not is_verb and _ONE_LETTER.fullmatch(name)
+        before = rest[: said.start("left") + begin]
+        if is_denied(rest, said) or denied_before(before) or _NOT.search(before):
+            return None
+        if not (in_letters or of_letter) or not is_bare(right):
             break
+        has_letters = has_letters or bool(in_letters)
         if is_verb or "∫" in said["left"]:
             equations += [right] if _CALCULATED.search(right) and not equations else []
             break
         if not name or not is_bare(name):
             break
         equations.insert(0, f"{name} = {right}")
-        before = rest[: said.start()] if name == said["left"].strip() else ""
-        rest = before.removesuffix(" and").removesuffix(",")
+        rest = rest[: said.start()].removesuffix(",") if name == said["left"].strip() else ""
+    if not has_letters and len(equations) < 2:
+        return None
     if equations and declared is not None:
         names = re.findall(r"(?<![a-zA-Z])[a-zA-Z](?:_?\d|[₀-₉])?(?![a-zA-Z])", declared["names"])
         whole = "integer" in declared[0] or declared[0].rstrip(" )").endswith(("ℤ", "Z"))

@@ -20,12 +20,13 @@ from math_reward.grader.extraction.values_at_end import (
     formula_text,
     formulas_from,
     is_denied,
+    unit_after,
     values_at_end,
 )
 from math_reward.grader.extraction.whole_value import whole_of
 from math_reward.grader.words.chinese_numbers import UNITS_AFTER_DIGITS
 from math_reward.grader.words.number_words import number_in_words
-from math_reward.grader.words.truth import SAID, truth
+from math_reward.grader.words.truth import SAID, WORD, truth
 
 _REFUSAL = re.compile(
     r"(?:n['o]t|not|unable to) (?:know|determine|solve|answer|find|tell|say|compute|figure|verify"
@@ -61,9 +62,7 @@ _LETTER_FIRST = re.compile(
 _ANOTHER_LETTER = re.compile(r"\b(?:maybe|perhaps|possibly)(?: be| it is)? \(?[A-J]\b")
 LETTER_ALONE = re.compile(r"\**\(?(?P<letter>[A-J])\)?\**[.)]?\**")
 _YES_OR_NO = re.compile(
-    r"[\[({]?(?P<word>yes|no|true|false|ja|nein|oui|non|s[ií]|não|sim|да|нет|是的?|不是|否|はい|いいえ|예|네|아니요)(?!\w)"
-    r"[\])}]?\s?(?:[.,!:;—–-]|，|。|$)",
-    re.IGNORECASE,
+    rf"[\[({{\"“]{{0,2}}(?P<word>{WORD})(?!\w)[\])}}\"”]{{0,2}}\s?(?:[.,!:;—–-]|，|،|।|。|$)", re.IGNORECASE
 )
 _SENTENCE_END = re.compile(r"(?<=[^\d\s.])\.(?=\s|$)|\. ?(?=[A-Z][a-z])|\n\n|[!?。](?=\s|$)|。")
 _WORDS_ALONE = re.compile(r"\\text\s?\{[^{}]{1,80}\}")
@@ -103,7 +102,8 @@ _NO_SUCH = re.compile(
 _BOLD = re.compile(r"(?<![\w*])\*\*(?!\s)([^*\n]{1,80}?)\*\*(?![\w*])")
 # What follows an answer and repeats other numbers: a check, a remark.
 _AFTERWARDS = re.compile(
-    r"(?:^|[.。;!\n✓✔]|\s\(|[,$]\s)\s{0,4}(?:let(?:'s| us| me) (?:check|verify)|to (?:check|verify)"
+    r"(?:^|(?<!\n\d)(?<!\n\d\d)[.。;!\n✓✔]|\s\(|[,$]\s)\s{0,4}"
+    r"(?:let(?:'s| us| me) (?:check|verify)|to (?:check|verify)"
     r"|(?:quick |double[ -])?check|checking|verification|proof|indeed|fun fact|(?:a|one|the) common mistake|probe"
     r"|vérification|comprobación|verifica|verificação|проверка|検算|检验|验证|驗證|검산)(?!\w)",
     re.IGNORECASE,
@@ -425,7 +425,8 @@ def _stated(rest: str) -> str | None:
     if "【" in sentence:
         sentence = sentence.partition("【")[0].strip()
     if _IDEOGRAPHS.search(sentence) and (counted := _COUNTED.fullmatch(sentence)):
-        return None if DENIED_IN_CHINESE.search(sentence[: counted.start(1)]) else counted[1]
+        denied = DENIED_IN_CHINESE.search(sentence[: counted.start(1)])
+        return None if denied else counted[1] + unit_after(sentence, counted.end(1))
     if _IDEOGRAPHS.search(sentence) and (value := _AFTER_EQUALS.search(sentence)):
         return value[1]
     if re.fullmatch(r"\(?[A-J]\)?|\(?[a-j]\)", sentence):

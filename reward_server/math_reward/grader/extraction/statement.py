@@ -22,7 +22,8 @@ SCANNED_CHARACTERS = 100_000
 TAIL_CHARACTERS = 3_000
 """How much of the end is searched for an answer that is not in a box."""
 _TOKENS = re.compile(SPECIAL_TOKEN)
-_TAG = re.compile(r"<(?:final_)?answer>(.{1,2000}?)</(?:final_)?answer>", re.IGNORECASE | re.DOTALL)
+# The end of the closing tag may be cut off.
+_TAG = re.compile(r"<(?:final_)?answer>(.{1,2000}?)</(?:(?:final_)?answer>|[a-z_]{0,12}\Z)", re.IGNORECASE | re.DOTALL)
 _FENCE = re.compile(r"```\w{0,12}")
 _BULLET = re.compile(r"(^|\n)[ \t]{0,8}[-*•][ \t]{1,4}(?=\S)")
 _REASON_IN_BOX = re.compile(r"(?<=[\w)\]}$%]),? ?\\text ?\{,? ?(?:since|because)\b")

@@ -12,6 +12,7 @@ from math_reward.grader.extraction.document import last_row
 from math_reward.grader.extraction.phrases import last_match
 from math_reward.grader.extraction.whole_value import whole_of
 from math_reward.grader.words.chinese_numbers import UNITS_AFTER_DIGITS
+from math_reward.grader.words.foreign_words import CHINESE_UNIT
 from math_reward.grader.words.number_words import number_in_words
 from math_reward.grader.words.unit_expressions import quantity_at_end
 from math_reward.grader.words.units import is_unit
@@ -29,7 +30,8 @@ FORMULA = re.compile(
 )
 NUMBER = re.compile(
     r"(?<![^\W\u3040-\u9fff\uac00-\ud7af])(?<!\.)(?P<number>[-−–]?\s?\\?[$€£]?\s?"
-    r"(?:\d{1,3}(?:,\d{3})+(?![\d,])(?:\.\d+)?|\d{1,3}(?:[ \u202f\xa0]\d{3})+(?:,\d{1,2})?(?![\d,])"
+    r"(?:\d{1,3}(?:,\d{3})+(?![\d,])(?:\.\d+)?|\d{1,3}(?:\.\d{3})+,\d{1,2}(?![\d,])"
+    r"|\d{1,3}(?:[ \u202f\xa0]\d{3})+(?:,\d{1,2})?(?![\d,])"
     r"|\d+,\d{1,2}(?![\d,]|\.\d)|\d+(?:\.\d+)?|\.\d+)"
     rf"(?:{UNITS_AFTER_DIGITS})?"
     r"(?:\s?/\s?\d+(?:\.\d+)?)?(?:\s?\\?%|\s?percent|\s?°|\^\\circ|\^\{\\circ\})?)"
@@ -120,8 +122,9 @@ _ALTERNATIVE = re.compile(r",? ?\(?\bor \$?(?P<value>-?[\d.,]{0,12}\d(?:/\d{1,9}
 # What belongs to a number behind it: "8:50 p.m.", "30 hours", "90 joules".
 _HALF_OF_DAY = re.compile(r"\s?[ap]\.?\s?m\b\.?", re.IGNORECASE)
 _UNIT = re.compile(
-    r"\s?(?P<unit>[A-Za-z]{3,16}|[ckm]m|[km]g|[mM][lL]|[kMGT]?Hz|[kM]?eV|[kMG]?Pa|[kmM][JWVN]|[NJWV](?=[.,;]?(?:\s|$))|[gsmLh](?=[.!]?\s*$))(?![\w^/*-])"
+    r"\s?(?P<unit>(?![\u3040-\u9fff])[^\W\d_]{3,16}|[а-я]{1,2}|[ckm]m|[km]g|[mM][lL]|[kMGT]?Hz|[kM]?eV|[kMG]?Pa|[kmM][JWVN]|[NJWV](?=[.,;]?(?:\s|$))|[gsmLh](?=[.!]?\s*$))(?![\w^/*-])"
 )
+_CHINESE_UNIT = re.compile(rf"\s?{CHINESE_UNIT}")
 _PER = re.compile(r"\sper\s([A-Za-z]{1,16})(?![\w-])")
 _SCALE = re.compile(r"\s(?:hundred|thousand|million|billion|trillion)(?![\w-])")
 _ITEM = r"(?:[a-zA-Zα-ω](?:_?\d|[₀-₉])?\s?=\s?)?[-−]?(?:\d{1,12}(?:\.\d{1,12})?|\.\d{1,12})(?:/\d{1,9})?i?"
@@ -135,7 +138,7 @@ _LIST = re.compile(
 _LABELLED_PAIR = re.compile(
     r"(?P<items>[a-zA-Z]\s?=\s?-?[\d./]{1,12}\s(?:and|or)\s[a-zA-Z]\s?=\s?-?[\d./]{0,11}\d)[.!\s]{0,3}$"
 )
-_SENTENCE_END = re.compile(r"(?<!\d)[.!。]\s|\n|。")
+SENTENCE_END = re.compile(r"(?<!\d)[.!。]\s|\n|。")
 _JOINTS = re.compile(rf",?\s{_JOINT}\s")
 # "You can make 1 candle with 500 grams of wax and 3 wicks."
 _MADE = re.compile(
@@ -203,20 +206,22 @@ def _value_at_end(text: str) -> str | None:
     value = whole_of(text, number.start("number"), number.end("number"))
     if value is None or _CALCULATION.fullmatch(value):
         return None
-    unit = _unit_after(text, number.end("number")) if value.endswith(number["number"].strip()) else ""
+    unit = unit_after(text, number.end("number")) if value.endswith(number["number"].strip()) else ""
     # "= 15 liters of the 24" is about what it calculates.
     has_unit = not is_result or not text[number.end("number") + len(unit) :].strip(" .!")
     return value + (unit if has_unit else "")
 
 
-def _unit_after(text: str, end: int) -> str:
+def unit_after(text: str, end: int) -> str:
     """The unit that stands behind a number, with the space before it; or nothing."""
     half = _HALF_OF_DAY.match(text, end) if ":" in text[max(0, end - 6) : end] else None
     if half is not None:
         return half[0].rstrip(".")
     scale = _SCALE.match(text, end)
     if scale is not None:
-        return scale[0] + _unit_after(text, scale.end())
+        return scale[0] + unit_after(text, scale.end())
+    if (chinese := _CHINESE_UNIT.match(text, end)) is not None:
+        return chinese[0]
     unit = _UNIT.match(text, end)
     rate = None if unit is None else _PER.match(text, unit.end())
     if rate is not None and unit is not None and is_unit(unit["unit"].lower()) and is_unit(rate[1].lower()):
@@ -227,7 +232,7 @@ def _unit_after(text: str, end: int) -> str:
 
 def values_in_last_sentence(text: str) -> list[str]:
     """All formulas and numbers of the last sentence, in their order."""
-    sentence = _SENTENCE_END.split(text.rstrip(" .。\n"))[-1]
+    sentence = SENTENCE_END.split(text.rstrip(" .。\n"))[-1]
     found: list[str] = []
     end = 0
     while (match := FORMULA.search(sentence, end)) or (match := NUMBER.search(sentence, end)):
@@ -312,5 +317,5 @@ def formula_text(match: re.Match[str], tail: str = "") -> str | None:
     percent = re.match(r"\s?(\\?%|percent\b|pct\b)", tail)
     if percent and content:
         return f"{content} {percent[1]}"
-    unit = _unit_after(tail, 0) if content and content[-1] in "0123456789}" else ""
+    unit = unit_after(tail, 0) if content and content[-1] in "0123456789}" else ""
     return f"{match[0]}{unit}" if unit else content or None

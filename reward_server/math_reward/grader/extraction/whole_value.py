@@ -109,6 +109,8 @@ def _right(tokens: list[_Token], high: int) -> int:
         following = _skip(tokens, place + 1, 1)
         if kind == "function" and _kind(tokens, following) == "number":
             high = following  # 2√2, 1013 ln 2026
+        elif kind == "number" and tokens[high].kind == "function" and place == high + 1:
+            high = place  # 1/√2
         elif kind in ("after", "close") or (kind in ("letter", "function", "open") and place == high + 1):
             high = place
         elif kind == "operator" and _kind(tokens, following) in (*_OPERANDS, "open"):

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from math_reward.grader.extraction.special_tokens import EMPHASIS
 from math_reward.grader.words.foreign_words import from_foreign
 from math_reward.grader.words.unit_expressions import with_units
+from math_reward.grader.words.units import is_unit
 
 _SUPERSCRIPT_RUN = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁽⁾ⁿⁱ]+")
 _SUBSCRIPT_RUN = re.compile("[₀₁₂₃₄₅₆₇₈₉]+")
@@ -81,11 +82,12 @@ _SIGNS = {html5[f"{name};"]: rf"\{name} " for name in _NAMED.split()} | {
     }.items()
     for sign in signs
 }
-# "84 संतरे", "39টি": a number and what is counted, in a script that no formula has.
-_COUNTED = re.compile(
-    r"^(\W{0,3}\d[\d.,/]{0,20})\s?[\u0400-\u052f\u0590-\u06ff\u0900-\u0e7f\u10a0-\u10ff]"
-    r"(?:[^\W\d_]|[\u0900-\u0e7f\u0610-\u065f]){0,24}[।.]?\Z"
+# "84 संतरे", "39টি", "20 км/ч": a number and what is counted or measured, in a script that no formula has.
+_NAME = (
+    r"[\u0400-\u052f\u0590-\u06ff\u0900-\u0e7f\u10a0-\u10ff]"
+    r"(?:[^\W\d_]|[\u0900-\u0e7f\u0610-\u065f]){0,24}"
 )
+_COUNTED = re.compile(rf"^(\W{{0,3}}\d[\d.,/]{{0,20}})\s?({_NAME})(?:/({_NAME}))?[।.]?\Z")
 _SIGN = re.compile("[" + re.escape("".join(_SIGNS)) + "]")
 
 _COMMANDS = {
@@ -271,6 +273,10 @@ _WORDS = (
     Rewrite(
         _has("R$", "R\\$"), re.compile(r"R\\?\$ ?(\d{1,3}(?:\.\d{3})+|\d{1,12})(?:,(\d{2}))?(?![\d.,]*\d)"),
         lambda money: money[1].replace(".", "") + (f".{money[2]}" if money[2] else ""), ("R$ 2.400,50", "2400.50"),
+    ),
+    Rewrite(  # 1.250,50, as in most of Europe
+        _has("."), re.compile(r"(?<![\w.,])\d{1,3}(?:\.\d{3})+,\d{1,2}(?![\d,]|\.\d)"),
+        lambda number: number[0].replace(".", "").replace(",", "."), ("1.250,50", "1250.50"),
     ),
     Rewrite(_has(". "), re.compile(r"^(\d{1,9})\. (\d{1,9})\.?\Z"), r"\1.\2", ("0. 98", "0.98")),
     Rewrite(  # two spellings of one answer
@@ -574,7 +580,7 @@ def _trimmed(text: str) -> str:
 
 def ascii_signs(text: str) -> str:
     """Mathematical signs of Unicode as LaTeX; the rest in its compatible plain form (NFKC)."""
-    text = _COUNTED.sub(r"\1", _INVISIBLE.sub("", text))
+    text = _COUNTED.sub(_counted, _INVISIBLE.sub("", text))
     # Before NFKC, which would turn 4² into 42 and 1½ into 11/2.
     text = _SUPERSCRIPT_RUN.sub(lambda m: "^{" + unicodedata.normalize("NFKC", m[0]) + "}", text)
     text = _SUBSCRIPT_RUN.sub(lambda m: "_{" + unicodedata.normalize("NFKC", m[0]) + "}", text)
@@ -582,6 +588,14 @@ def ascii_signs(text: str) -> str:
     text = _SIGN.sub(lambda m: _SIGNS[m[0]], from_foreign(text))
     text = unicodedata.normalize("NFKC", text).replace("根号", r"\sqrt ")
     return _SIGN.sub(lambda m: _SIGNS[m[0]], text)
+
+
+def _counted(match: re.Match[str]) -> str:
+    """A number with its unit; a counted thing is dropped."""
+    names = [name.lower() for name in match.groups()[1:] if name is not None]
+    if all(map(is_unit, names)):
+        return rf"{match[1]} \text{{ {'/'.join(names)}}}"
+    return match[1] if len(names) == 1 else match[0]
 
 
 def _vulgar_fraction(match: re.Match[str]) -> str:

@@ -55,6 +55,9 @@ _UNITS = {
     "伏": "V", "安": "A", "欧": "Ω", "帕": "Pa", "赫兹": "Hz",
 }  # fmt: skip
 _POWERED = {"平方": "^2", "立方": "^3"}
+_CHINESE_UNIT = rf"(?:{'|'.join(_POWERED)})?(?:{'|'.join(sorted(_UNITS, key=len, reverse=True))})"
+CHINESE_UNIT = rf"{_CHINESE_UNIT}(?:(?:/|每){_CHINESE_UNIT})?"
+"""A unit in Chinese behind a number, as a pattern: 平方厘米, 米每秒."""
 _COUNTERS = frozenset(
     "个只人本种次张条块名位棵页题支组岁分角户辆件双套朵枚颗粒头匹把家间层台架艘段排行列倍步種個條張塊輛雙頭隻項冊枚"
 )
@@ -90,7 +93,7 @@ def _in_digits(match: re.Match[str]) -> str:
 
 def _measured(match: re.Match[str]) -> str:
     words = match[1]
-    unit = "/".join(_unit(part) for part in words.split("/"))
+    unit = "/".join(_unit(part) for part in re.split("[/每]", words))
     if unit != words:
         return rf"\text{{ {unit}}}"
     if words[0] in _COUNTERS and not _NOT_COUNTED.intersection(words):

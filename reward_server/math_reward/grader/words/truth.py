@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import re
 
-_WORDS = {
-    True: "yes true y t ja oui si sí sim da да верно 是 是的 对 正确 はい 예 네 evet đúng",
-    False: "no false n f nein non não нет неверно 否 不是 不 错 错误 いいえ 아니요 hayır sai",
+_YES = "yes true ja oui si sí sim да 是 是的 はい 예 네 evet نعم हाँ हां đúng"
+_NO = "no false nein non não нет 否 不是 いいえ 아니요 hayır لا नहीं không"
+_TRUTHS = {
+    **dict.fromkeys(f"{_YES} y t верно 对 正确".split(), True),
+    **dict.fromkeys(f"{_NO} n f неверно 不 错 错误 sai".split(), False),
 }
-_TRUTHS = {word: value for value, words in _WORDS.items() for word in words.split()}
+WORD = "|".join(sorted({*_YES.split(), *_NO.split()}, key=len, reverse=True))
+"""The words that mean yes or no wherever they stand, as a part of a pattern that ignores case."""
 _DRESS = re.compile(r"\\text\s?\{([^{}]*)\}")
-SAID = re.compile(
-    r"(?<![\w'])(?:yes|no|true|false|ja|nein|oui|non|sí|sim|não|да|нет|是的?|不是|否|はい|いいえ|예|네|아니요)(?!\w)"
-    r"(?=\s?[.,;:!—–。，、！]|\W{0,3}\Z)",
+SAID = re.compile(rf"(?<![\w'])(?:{WORD})(?!\w)(?=\]|\s?[.,;:!—–。，、،।！]|\W{{0,3}}\Z)", re.IGNORECASE)
+# "No, it has none" and not "Yes and no", "No, wait".
+_FIRST = re.compile(
+    rf"(?:\\text ?\{{ ?)?(?P<word>{WORD})(?: ?\}})? ?[,.;:—–，،。।]"
+    r"(?!.*\b(?:wait|actually|but|however|or|maybe|perhaps|may|might|rather|incorrect|wrong)\b)",
+    re.IGNORECASE,
+)
+# "Yes, it is not" contradicts itself.
+_SHORT_SENTENCE = re.compile(
+    r"[ }]*(?:it|that|this|he|she|they|there|we|you)[ }]*(?:is|are|was|were|does|do|did|can|will|has|have)( not"
+    r"|n't)?[ .}]*",
     re.IGNORECASE,
 )
 _STATEMENT = re.compile(
@@ -45,6 +56,21 @@ def same_truth(reference: str, answer: str) -> bool | None:
     return expected == said
 
 
+def first_truth(text: str) -> bool | None:
+    """The yes or no that a text begins with, if nothing behind it says another or doubts it."""
+    first = _FIRST.match(text)
+    if first is None or len({truth(said[0]) for said in SAID.finditer(text)}) > 1:
+        return None
+    sentence = _SHORT_SENTENCE.fullmatch(text, first.end())
+    is_yes = truth(first["word"])
+    return None if sentence is not None and (sentence[1] is None) != is_yes else is_yes
+
+
+def is_doubted(text: str) -> bool:
+    """Whether a text doubts or corrects what it says."""
+    return _DOUBT.search(text) is not None
+
+
 def stated_truth(text: str) -> bool | None:
     """What a text says that begins or ends with yes or no, or says of a statement that it is true; None if it says
     neither, both, or doubts it.
@@ -52,7 +78,7 @@ def stated_truth(text: str) -> bool | None:
     text = text[-STATED_CHARACTERS:].strip()
     words = list(SAID.finditer(text))
     values = {truth(word[0]) for word in words}
-    if _DOUBT.search(text) or len(values) > 1:
+    if is_doubted(text) or len(values) > 1:
         return None
     at_end = bool(words) and words[-1].end() > len(text) - 4
     if words and (

@@ -28,6 +28,7 @@ _QUANTITY = re.compile(
 _FRACTION = re.compile(r"\\frac ?\{([^{}]{1,40})\} ?\{([^{}]{1,40})\}$")
 # Where units may begin: behind a number or a bracket.
 _NUMBER_ENDS = re.compile(r"(?<=[\d})])(?=(?:\s|~|\\[,;: ]){0,3}(?!\\(?:times|cdot)|[eE]-?\d)[a-zA-Zµ\\])")
+_IN_ROMAN = re.compile(r"\\(?:text|mathrm|rm|operatorname)\s?\{[^{}]*\}")
 _MARKED = re.compile(r"\s?\\text ?\{[^{}]*\}")
 MEASURED = {
     "A": "current amp",
@@ -45,7 +46,7 @@ MEASURED = {
     "s": "second seconds time how_long period",
     "m": "meter metre distance height how_far displacement radius wavelength",
     "L": "liter litre volume",
-    "h": "hour hours time",
+    "h": "hour hours time how_long",
 }
 """How a prompt names what a letter measures: where it does, the letter behind a number is no variable."""
 _NO_SYMBOLS = frozenset(["in", "a", "per", "°", "deg", "rs", "unit", "units"])
@@ -101,13 +102,14 @@ def quantity_at_end(text: str) -> re.Match[str] | None:
     return match if is_whole and (unit.factors > 1 or match["power"]) else None
 
 
-def with_units(text: str, prompt: str = "") -> str:
+def with_units(text: str, prompt: str = "", *, if_unused: bool = False) -> str:
     r"""An answer whose units are marked as such: ``1.2 \text{g cm^-3}`` for ``1.2 g/cm^3``.
 
     Args:
         text: the answer in one spelling.
         prompt: its question, in lower case. Letters are units where it names what they measure; without it, where
             they stand beside a unit that is none of variables.
+        if_unused: letters are units also where the prompt never uses them as variables.
     """
     for place in itertools.islice(_NUMBER_ENDS.finditer(text), MAX_FACTORS):
         units = _FRACTION.sub(r"\1/(\2)", text[place.end() : place.end() + MAX_CHARACTERS])
@@ -116,9 +118,20 @@ def with_units(text: str, prompt: str = "") -> str:
             continue
         symbols = (name.partition("^")[0] for name in unit.name.split())
         is_named = bool(prompt) and all(
-            any(word.replace("_", " ") in prompt for word in MEASURED.get(symbol, symbol).split())
-            for symbol in symbols
+            _is_named(symbol, prompt) or (if_unused and not _is_used(symbol, prompt)) for symbol in symbols
         )
         is_unit_alone = unit.is_certain and unit.factors > 1
         return rf"{text[: place.end()]} \text{{{unit.name}}}" if is_named or is_unit_alone else text
     return text
+
+
+def _is_named(symbol: str, prompt: str) -> bool:
+    """Whether a prompt names what a unit measures."""
+    return any(word.replace("_", " ") in prompt for word in MEASURED.get(symbol, symbol).split())
+
+
+def _is_used(symbol: str, prompt: str) -> bool:
+    """Whether a prompt uses a letter of a unit's symbol as a variable: ``$m$`` and ``5m``, and not ``5 m``."""
+    formulas = _IN_ROMAN.sub(" ", prompt)
+    letters = "".join(sorted({*symbol.lower()}))
+    return re.search(rf"(?<![^\W\d_])(?<!\d\s)(?<![a-z]/)[{letters}](?![^\W\d_])", formulas) is not None

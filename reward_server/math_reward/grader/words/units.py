@@ -5,6 +5,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
+from math_reward.grader.words.foreign_units import FOREIGN_UNITS
 from math_reward.grader.words.number_words import WORDS
 from math_reward.grader.words.vocabulary import NEGATIONS
 
@@ -107,7 +108,10 @@ _TABLE = {
     "ruble": Unit("", OWN),
     "peso": Unit("", OWN),
 }
-UNITS = {word: name for name, unit in _TABLE.items() for word in unit.spellings.split()}
+UNITS = {
+    **{word: name for name, unit in _TABLE.items() for word in unit.spellings.split()},
+    **{word: name for name, words in FOREIGN_UNITS.items() for word in words.split()},
+}
 """A word in lower case to its unit."""
 BEFORE_NUMBERS = frozenset(["rs", "inr", "usd", "eur", "gbp", "rmb", "cny", "jpy"])
 """Currencies that are written before the number: Rs. 42."""
