@@ -23,6 +23,7 @@ from math_reward.grader.rules.labels import Contradiction
 from math_reward.grader.verdict import Grade, Options
 
 _EQUALS = re.compile(r"(?<![<>!:=])(?:=+|≈|\\approx(?![a-z])|\\simeq(?![a-z]))(?![<>=])")
+_APPROXIMATES = re.compile(r"(?:≈|\\approx(?![a-z])|\\simeq(?![a-z]))[^=≈]{1,40}\Z")
 # 0,875 and 21,15; 1,000 is a thousand.
 _COMMA = re.compile(r"(?<![\d.,])(0(?=,\d{3})|\d{1,9}(?!,\d{3}(?!\d))),(\d{1,6})(?![\d.,])")
 _CLOCK = re.compile(r"(?<![\d:.])([0-2]?\d):([0-5]\d)(?![\d:])")
@@ -62,6 +63,8 @@ def by_result(
     # Without a unit, a time or something that cannot be read, the equation is compared as a whole.
     may_help = sides is decimal or has_time or (not contradicts and _has_unit_or_words(sides, readings))
     graded = compare(reference, sides[-1].strip()) if may_help else None
+    if graded is not None and not graded.correct and _APPROXIMATES.search(text):
+        graded = compare(reference, sides[-2].strip())  # ... = π/6 rad ≈ 0.5236
     if graded is None or not graded.correct:
         return None
     return graded if _agree(readings, Comparison(dataclasses.replace(options, allow_rounded=True), RULES)) else None

@@ -224,7 +224,9 @@ def _other_spelling(said: Statement, reference: Reference, prompt: str | None) -
         without = _CONSTANT_AT_END.sub("", said.text)
         if without != said.text and not _CONSTANT_AT_END.search(reference.text):
             return without
-    points = with_points(said.text, f"{said.before[-PHRASE_CHARACTERS:]} {said.text} {said.after[:SHOWN_CHARACTERS]}")
+    points = with_points(
+        said.text, f"{prompt or ''} {said.before[-PHRASE_CHARACTERS:]} {said.text} {said.after[:SHOWN_CHARACTERS]}"
+    )
     return points if points != said.text else None
 
 

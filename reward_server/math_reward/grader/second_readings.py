@@ -135,6 +135,22 @@ def _same_with_other_commas(comparison: Comparison, sides: Sides) -> bool:
     return comparison.same(other, tree)
 
 
+def _same_numbered(comparison: Comparison, sides: Sides) -> bool:
+    """Whether ``x_1 = 2, x_2 = 3`` are the values of a reference that gives them all to x: ``x = 2 or x = 3``."""
+    items = sides.tree.items if isinstance(sides.tree, Collection) else ()
+    names = [
+        item.operands[0].name
+        for item in items
+        if isinstance(item, Relation) and item.operators == ("=",) and isinstance(item.operands[0], Symbol)
+    ]
+    bases = {name.partition("_")[0] for name in names}
+    if len({*names}) != len(items) or len(bases) != 1 or not all("_" in name for name in names):
+        return False
+    letter = Symbol(bases.pop())
+    values = tuple(Relation(("=",), (letter, item.operands[1])) for item in items if isinstance(item, Relation))
+    return comparison.same(sides.expected, Collection("or", values))
+
+
 _TRIGONOMETRIC = ("sin", "cos", "tan", "cot", "sec", "csc")
 _UNIT_VECTOR = re.compile(r"(?<![a-zA-Z\\{])([ijk])(?![a-zA-Z}])")
 
@@ -199,6 +215,12 @@ SECOND_READINGS = (
         "An answer may say of what it is the value.",
         ("(3, -2)", "A(3, -2)", "A(3, 2)"),
         _same_named_value,
+    ),
+    SecondReading(
+        "numbered values",
+        "The values of x may be numbered.",
+        (r"x = 2 \text{ or } x = 3", "x_1 = 3, x_2 = 2", "x_1 = 3, x_2 = 4"),
+        _same_numbered,
     ),
     SecondReading(
         "vector",

@@ -81,6 +81,7 @@ _QED = re.compile(
 )
 # "15, not 16": the second number is denied.
 _CONTRAST = re.compile(r",? (?:and )?not \$?-?[\d.]{1,12}\$?[.!\s]{0,3}$")
+_JUDGEMENT = re.compile(r"[\s*]{0,4}(?:correct|right|wrong|incorrect|the same|consistent|reasonable)\b", re.IGNORECASE)
 _ANSWER_AFTER = re.compile(
     r"(?<![\w.,/])(?P<value>-?\d[\d,]*(?:\.\d+)?(?:/\d+)?) is (?:the|our|my) (?:final "
     r"|correct )?answer\b(?! to)",
@@ -324,7 +325,8 @@ def _last_word(text: str) -> str | None:
     if any(map(str.isdigit, clause)) or _DOUBTED.search(clause):
         return None
     said = _found(_PREDICATE.search(clause[-120:]))
-    said = None if said is not None and (said.endswith("ly") or clause.startswith("which")) else said
+    if said is not None and (said.endswith("ly") or clause.startswith("which") or _JUDGEMENT.match(said)):
+        said = None
     numbers = [word for word in _WORD.findall(clause[-200:].lower()) if _is_number(word)]
     return numbers[0] if len(numbers) == 1 and (said is None or numbers[0] in said.lower()) else said
 
@@ -349,6 +351,8 @@ def announced(text: str, phrase: re.Match[str]) -> str | None:
     if denied_before(text[:begin]):
         return None  # "Suppose the answer is 28."
     rest = text[begin:].removeprefix("}")
+    if _JUDGEMENT.match(rest):
+        return None  # "I am sure that the answers are correct."
     return (_stated(rest) or None) if rest.strip() else None
 
 

@@ -208,7 +208,7 @@ def _value_at_end(text: str) -> str | None:
         return None
     unit = unit_after(text, number.end("number")) if value.endswith(number["number"].strip()) else ""
     # "= 15 liters of the 24" is about what it calculates.
-    has_unit = not is_result or not text[number.end("number") + len(unit) :].strip(" .!")
+    has_unit = not is_result or not text[number.end("number") + len(unit) :].startswith((" of ", " from "))
     return value + (unit if has_unit else "")
 
 

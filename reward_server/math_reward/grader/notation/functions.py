@@ -293,7 +293,7 @@ class NameParser(Grammar):
                 return called
         if name in "fghFGH" and self._is_inverse():
             return Applied(name, self._items(), is_inverse=True)
-        if self.top.kind == "(" and self._is_application(name):
+        if (self.top.kind == "(" or (name == "E" and self.top.kind == "[")) and self._is_application(name):
             start = self.mark()
             try:
                 items = self._items()
@@ -336,13 +336,14 @@ class NameParser(Grammar):
         return False
 
     def _raw_brackets(self) -> str:
-        """The text in round brackets, as it is written."""
-        self.expect("(")
+        """The text in the brackets that are next, as it is written."""
+        opening = self.advance().kind
+        closing = ")" if opening == "(" else "]"
         depth = 1
         parts: list[str] = []
         while True:
             token = self.advance()
-            depth += (token.kind == "(") - (token.kind == ")")
+            depth += (token.kind == opening) - (token.kind == closing)
             if depth == 0:
                 return "".join(parts)
             parts.append(token.value or token.kind)

@@ -9,6 +9,7 @@ from html.entities import html5
 from typing import NamedTuple
 
 from math_reward.grader.extraction.special_tokens import EMPHASIS
+from math_reward.grader.words.foreign_numbers import FOREIGN_NUMBERS
 from math_reward.grader.words.foreign_words import from_foreign
 from math_reward.grader.words.unit_expressions import with_units
 from math_reward.grader.words.units import is_unit
@@ -88,6 +89,7 @@ _NAME = (
     r"(?:[^\W\d_]|[\u0900-\u0e7f\u0610-\u065f]){0,24}"
 )
 _COUNTED = re.compile(rf"^(\W{{0,3}}\d[\d.,/]{{0,20}})\s?({_NAME})(?:/({_NAME}))?[।.]?\Z")
+_FOREIGN_DIGIT = re.compile(r"[^\D0-9]")
 _SIGN = re.compile("[" + re.escape("".join(_SIGNS)) + "]")
 
 _COMMANDS = {
@@ -283,8 +285,9 @@ _WORDS = (
         _has("#"), re.compile(r"(?<=\S) ?\\?# ?\\?# ?(?=\S)"), r" \\text{ or } ",
         ("3/10 ## 0.3", r"3/10 \text{ or } 0.3"),
     ),
+    Rewrite(_has(" deg"), re.compile(r"(?<=\d) deg(?![\w.])"), r"^\\circ", ("sin 45 deg", r"sin 45^\circ")),
     Rewrite(_has("per cent"), re.compile(r"\bper cent\b"), "percent", ("25 per cent", "25 percent")),
-    Rewrite(_has("!="), re.compile(r"(?<=[\d)])!=(?=\d)"), "! = ", ("5!=120", "5! = 120")),
+    Rewrite(_has("!="), re.compile(r"(?<=[\d)])!=(?=[\d{\\])"), "! = ", ("5!=120", "5! = 120")),
     Rewrite(
         _has("**"), re.compile(r"(?<![a-zA-Z\\])(sin|cos|tan|cot|sec|csc|log|ln)\*\*(\d)"), r"\\\1^\2",
         ("sin**2 (m)", r"\sin^2 (m)"),
@@ -450,6 +453,10 @@ _LATEX = (
         " ", (r"1\,000", "1 000"),
     ),
     Rewrite(_has("\\"), re.compile(r"\\([a-zA-Z]+)"), _command, (r"\dfrac{1}{2}", r"\frac{1}{2}")),
+    Rewrite(  # an expectation, a probability
+        _has("\\mathbb"), re.compile(r"\\mathbb ?\{? ?([EP]) ?\}?(?= ?[\[(])"), r"\1",
+        (r"\mathbb{E}[X]", "E[X]"),
+    ),
     Rewrite(
         _has("\\over"), re.compile(r"\{([^{}]{1,60})\\over(?![a-zA-Z])([^{}]{1,60})\}"), r"\\frac{\1}{\2}",
         (r"{1\over 2}", r"\frac{1}{ 2}"),
@@ -546,6 +553,8 @@ def normalise(text: str) -> str:
     ``$\dfrac{1}{2}$.`` gives ``\frac{1}{2}``, ``4²`` gives ``4^{2}``, ``1½`` gives ``1\frac{1}{2}``.
     """
     text = _rewritten(text, _WORDS)
+    if (number := FOREIGN_NUMBERS.get(text.strip(" .").lower())) is not None:
+        return str(number)
     if _PLAIN.fullmatch(text):
         return with_units(_trimmed(text))
     text = _trimmed(_DECODED.sub(lambda match: _DECODED_TO[match[0]], text))
@@ -580,7 +589,8 @@ def _trimmed(text: str) -> str:
 
 def ascii_signs(text: str) -> str:
     """Mathematical signs of Unicode as LaTeX; the rest in its compatible plain form (NFKC)."""
-    text = _COUNTED.sub(_counted, _INVISIBLE.sub("", text))
+    text = _FOREIGN_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), _INVISIBLE.sub("", text))
+    text = _COUNTED.sub(_counted, text)
     # Before NFKC, which would turn 4² into 42 and 1½ into 11/2.
     text = _SUPERSCRIPT_RUN.sub(lambda m: "^{" + unicodedata.normalize("NFKC", m[0]) + "}", text)
     text = _SUBSCRIPT_RUN.sub(lambda m: "_{" + unicodedata.normalize("NFKC", m[0]) + "}", text)
