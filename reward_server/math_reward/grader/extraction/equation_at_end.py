@@ -10,7 +10,7 @@ from math_reward.grader.extraction.values_at_end import is_denied
 
 _LETTER = re.compile(r"(?<![a-zA-Z])(?!e(?![a-zA-Z]))[a-zA-Z](?![a-zA-Z])")
 _QUANTITY = re.compile(r"[-−]?[\d.,×·*^⁰¹²³⁴-⁹⁻ ]+ [A-Za-zΩµ°][\w/²³⁻¹·^]{0,12}(?: [\w/²³⁻¹^]{1,6}){0,3}")
-_AND = r"(?:and|und|et|и|[ye](?=\s\w{1,2}\s?=))"
+_AND = r"(?:and|und|et|и|or|oder|ou|или|[ye](?=\s\w{1,2}\s?=))"
 _EQUATION = re.compile(
     rf"(?:^|\s)(?:{_AND}\s)?(?P<left>(?:(?!\s{_AND}\s)[^=,:→⇒]){{1,60}}?)(?:=|\s(?:is|equals|is equal to)\s)\s?"
     r"(?P<right>[^=≈→⇒]{1,120})\Z"

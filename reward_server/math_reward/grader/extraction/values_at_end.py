@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from math_reward.grader.extraction.around import denied_after, denied_before
+from math_reward.grader.extraction.bare import is_bare
 from math_reward.grader.extraction.document import last_row
 from math_reward.grader.extraction.phrases import last_match
 from math_reward.grader.extraction.whole_value import whole_of
@@ -53,6 +54,7 @@ _CLAUSE = re.compile(
 _IN_A_CONDITION = re.compile(r"(?:^|[.;\n]\s?)(?:if|when|suppose|assume|unless)\b[^,.\n]{0,30}$", re.IGNORECASE)
 _GOES_ON = re.compile(r"\s?(?:\.\.\.|…)\s*$")
 # A calculation without its result, as where a text was cut off: "5 + 7 equals".
+_APPROXIMATED = re.compile(r"(?:^|[\s=:])(?P<value>[^\s=≈:]{0,30}[/√π^][^\s=≈:]{1,30}|√\d{1,9}|π)\s?≈\s?\Z")
 _CALCULATION = re.compile(r"(?=.*\d\s?[-+*×·−]\s?\d)[\d\s.,+*×·()−/-]+")
 _NAMES_IT = re.compile(
     r"[^.,!?\n]{0,24}?,? ?(?:which )?(?:is|are) (?:now )?(?:the|our|her|his|their|its|[A-Z]\w+'s) (?:\w+ )?"
@@ -122,8 +124,10 @@ _ALTERNATIVE = re.compile(r",? ?\(?\bor \$?(?P<value>-?[\d.,]{0,12}\d(?:/\d{1,9}
 # What belongs to a number behind it: "8:50 p.m.", "30 hours", "90 joules".
 _HALF_OF_DAY = re.compile(r"\s?[ap]\.?\s?m\b\.?", re.IGNORECASE)
 _UNIT = re.compile(
-    r"\s?(?P<unit>(?![\u3040-\u9fff])[^\W\d_]{3,16}|[а-я]{1,2}|[ckm]m|[km]g|[mM][lL]|[kMGT]?Hz|[kM]?eV|[kMG]?Pa|[kmM][JWVN]|[NJWV](?=[.,;]?(?:\s|$))|[gsmLh](?=[.!]?\s*$))(?![\w^/*-])"
+    r"\s?(?P<unit>(?![\u3040-\u9fff])[^\W\d_]{3,16}|[ckm]m|[km]g|[mM][lL]|[kMGT]?Hz|[kM]?eV|[kMG]?Pa|[kmM][JWVN]|[NJWV](?=[.,;]?(?:\s|$))|[gsmLh](?=[.!]?\s*$))(?![\w^/*-])"
 )
+_NAME = r"[\u0400-\u052f\u0600-\u06ff\u0900-\u097f]{1,20}"
+_FOREIGN_UNIT = re.compile(rf"\s?(?P<unit>{_NAME})(?:(?:/|\sв\s|\sप्रति\s)(?P<per>{_NAME}))?")
 _CHINESE_UNIT = re.compile(rf"\s?{CHINESE_UNIT}")
 _PER = re.compile(r"\sper\s([A-Za-z]{1,16})(?![\w-])")
 _SCALE = re.compile(r"\s(?:hundred|thousand|million|billion|trillion)(?![\w-])")
@@ -206,6 +210,9 @@ def _value_at_end(text: str) -> str | None:
     value = whole_of(text, number.start("number"), number.end("number"))
     if value is None or _CALCULATION.fullmatch(value):
         return None
+    exact = _APPROXIMATED.search(text[max(0, number.start() - 60) : number.start("number")])
+    if exact is not None and is_bare(exact["value"]):
+        return rf"{exact['value']} \approx {value}"  # 6/36 = 1/6 ≈ 16.7%
     unit = unit_after(text, number.end("number")) if value.endswith(number["number"].strip()) else ""
     # "= 15 liters of the 24" is about what it calculates.
     has_unit = not is_result or not text[number.end("number") + len(unit) :].startswith((" of ", " from "))
@@ -222,6 +229,9 @@ def unit_after(text: str, end: int) -> str:
         return scale[0] + unit_after(text, scale.end())
     if (chinese := _CHINESE_UNIT.match(text, end)) is not None:
         return chinese[0]
+    foreign = _FOREIGN_UNIT.match(text, end)
+    if foreign is not None:
+        return foreign[0] if all(is_unit(name.lower()) for name in foreign.groups() if name is not None) else ""
     unit = _UNIT.match(text, end)
     rate = None if unit is None else _PER.match(text, unit.end())
     if rate is not None and unit is not None and is_unit(unit["unit"].lower()) and is_unit(rate[1].lower()):

@@ -88,7 +88,7 @@ _NAME = (
     r"[\u0400-\u052f\u0590-\u06ff\u0900-\u0e7f\u10a0-\u10ff]"
     r"(?:[^\W\d_]|[\u0900-\u0e7f\u0610-\u065f]){0,24}"
 )
-_COUNTED = re.compile(rf"^(\W{{0,3}}\d[\d.,/]{{0,20}})\s?({_NAME})(?:/({_NAME}))?[।.]?\Z")
+_COUNTED = re.compile(rf"^(\W{{0,3}}\d[\d.,/]{{0,20}})\s?({_NAME})(?:(?:/| в | प्रति )({_NAME}))?[।.]?\Z")
 _FOREIGN_DIGIT = re.compile(r"[^\D0-9]")
 _SIGN = re.compile("[" + re.escape("".join(_SIGNS)) + "]")
 

@@ -73,7 +73,8 @@ def within(comparison: Comparison, left: Node, right: Node, distance: Fraction) 
 def rounds_to(comparison: Comparison, value: Node, rounded: Node) -> bool:
     if comparison.same_value(value, rounded):
         return True
-    (value, _), (rounded, _) = split(value), split(rounded)
+    (value, unit), (without_unit, other) = split(value), split(rounded)
+    rounded = rounded if other == "percent" != unit else without_unit  # 1/6 is 16.7 %.
     step = rounding(rounded, least=1)
     known = exact(value)
     if step is None:
