@@ -63,7 +63,8 @@ def by_result(
     # Without a unit, a time or something that cannot be read, the equation is compared as a whole.
     may_help = sides is decimal or has_time or (not contradicts and _has_unit_or_words(sides, readings))
     graded = compare(reference, sides[-1].strip()) if may_help else None
-    if graded is not None and not graded.correct and _APPROXIMATES.search(text):
+    is_rounded = readings[-1] is not None and not symbols(readings[-1]) and _APPROXIMATES.search(text)
+    if graded is not None and not graded.correct and is_rounded:
         graded = compare(reference, sides[-2].strip())  # ... = π/6 rad ≈ 0.5236
     if graded is None or not graded.correct:
         return None

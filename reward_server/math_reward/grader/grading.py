@@ -11,7 +11,7 @@ from math_reward.grader.calculation import by_result
 from math_reward.grader.choices import by_choice
 from math_reward.grader.compared import compared
 from math_reward.grader.errors import NotMathematics, TooComplex
-from math_reward.grader.extraction.around import changed, denied_after, denied_inside, taken_back
+from math_reward.grader.extraction.around import changed, denied_inside, denied_later, taken_back
 from math_reward.grader.extraction.boxes import BOX
 from math_reward.grader.extraction.document import shown
 from math_reward.grader.extraction.phrases import last_phrase
@@ -181,7 +181,8 @@ def _graded(said: Statement, usable: list[Reference], prompt: str | None, option
     refused = _refused(said, first)
     if refused is not None:
         return refused
-    denial = None if first_truth(said.text) is False else denied_inside(said.text)
+    says_no = truth(said.text) is False or first_truth(said.text) is False
+    denial = None if says_no else denied_inside(said.text)
     if denial is not None and not any(denial in reference.given for reference in usable):
         detail = "The words in the answer deny it."
         return Grade(Verdict.AMBIGUOUS, _shown(said.text), first, detail, Stage.STRING)
@@ -225,20 +226,16 @@ def _other_spelling(said: Statement, reference: Reference, prompt: str | None) -
         without = _CONSTANT_AT_END.sub("", said.text)
         if without != said.text and not _CONSTANT_AT_END.search(reference.text):
             return without
-    points = with_points(
-        said.text, f"{prompt or ''} {said.before[-PHRASE_CHARACTERS:]} {said.text} {said.after[:SHOWN_CHARACTERS]}"
-    )
+    around = f"{said.before[-PHRASE_CHARACTERS:]} {said.text} {said.after[:SHOWN_CHARACTERS]}"
+    points = with_points(said.text, around if said.boxed or prompt is None else f"{prompt} {around}")
     return points if points != said.text else None
 
 
 def _with_units_of(prompt: str, reference: Reference, text: str, options: Options) -> Grade | None:
-    """The grade of a correct answer whose letters are units because the prompt names what they measure, or uses none
-    of the reference's as a variable; else None.
-    """
+    """The grade of a correct answer whose letters are units because the prompt names what they measure; else None."""
     prompt = prompt[-PROMPT_CHARACTERS:].lower()
     normal = Answer.read(text).normal
-    expected = with_units(reference.normal, prompt, if_unused=True)
-    said = with_units(normal, prompt, if_unused=expected != reference.normal)
+    said, expected = with_units(normal, prompt), with_units(reference.normal, prompt)
     if (said, expected) == (normal, reference.normal):
         return None
     graded = _compared(Reference.read(expected), said, options)
@@ -266,7 +263,7 @@ def _refused(said: Statement, reference: str) -> Grade | None:
     if said.boxed and changed(said):
         detail = "An operation outside the box changes the answer in it."
         return Grade(Verdict.AMBIGUOUS, _shown(said.text), reference, detail, Stage.STRING)
-    if taken_back(said) if said.boxed else denied_after(said.after):
+    if taken_back(said) if said.boxed else denied_later(said):
         detail = "The words around the answer deny it."
         return Grade(Verdict.AMBIGUOUS, _shown(said.text), reference, detail, Stage.STRING)
     if said.alternatives:

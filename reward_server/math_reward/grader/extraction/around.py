@@ -69,7 +69,7 @@ DENIALS = (
         r"\bне(?: равно| равен)?", r"\boxed{42} — неверно.",
     ),
     Denial(
-        "Chinese", r"[是为]?(?:不正确|不对|错误|错|不是(?![\sA-J\d$\\(])|有误)",
+        "Chinese", r"[是为]?(?:不正确|不对|错误|错|不是|有误)",
         r"(?:不是|不等于|并非)", r"\boxed{42}不正确。",
     ),
     Denial(
@@ -136,6 +136,13 @@ _CORRECTION = re.compile(
     r"|\bcorrected (?:result|answer|value)\b|\bignore the box|\bwould be my answer\b"
     r"|\b(?:je me suis trompé|me equivoqué|me enganei|esqueça|ho sbagliato)\b"
     r"|habe mich (?:geirrt|verrechnet)|ziehe [^.\n]{0,40}zurück|pomyłka|я ошиб|算错|間違え(?:た|まし)",
+    re.IGNORECASE,
+)
+# "Wait, ... so 42 is not right", and not "fewer than 42 is impossible" or "-42 is wrong"
+_DENIED_LATER = re.compile(
+    r"(?:\b(?:so|wait|hmm|thus|therefore|but|actually|hence|no)[,.]?\s)(?:the answer\s)?"
+    r"\$?(?P<value>[\d.,/]{0,12}\d)\$?"
+    r"\s(?:is|was) (?:wrong|incorrect|not (?:right|correct|the (?:right |correct )?answer))\b",
     re.IGNORECASE,
 )
 _GAP = r"(?:(?!\b(?:but|however|actually)\b)[^.!?。！？\n]){0,40}$"
@@ -232,17 +239,16 @@ def taken_back(said: Statement) -> bool:
         or _HYPOTHETICAL.search(_sentence_before(said.before)) is not None
         or denied_after(after)
         or _TAKEN_BACK.match(after) is not None
-        or _denied_later(said)
+        or denied_later(said)
     )
 
 
-def _denied_later(said: Statement) -> bool:
-    """Whether the text after an answer names it once more and denies it: "... Wait, so 42 is not right." """
-    after, value = said.after[:LATER_CHARACTERS], said.text
-    if value not in after:
-        return False
-    places = re.finditer(rf"(?<![\w.,]){re.escape(value)}(?![\w,.]?\w)", after)
-    return any(_AFTER.match(after, place.end()) for place in places)
+def denied_later(said: Statement) -> bool:
+    """Whether the text behind an answer names it once more and takes it back: "Wait, so 42 is not right." """
+    text = said.before[-LATER_CHARACTERS:] + said.text + said.after[:LATER_CHARACTERS]
+    if said.boxed:
+        text = said.after[:LATER_CHARACTERS]
+    return any(denied["value"] == said.text.strip(" $") for denied in _DENIED_LATER.finditer(text))
 
 
 def denied_before(text: str) -> bool:

@@ -17,7 +17,14 @@ _EQUATION = re.compile(
 )
 _CALCULATED = re.compile(r"[-+*/^(!−·²³]")
 _NOT = re.compile(r"\b(?:not|never|n't)\s{0,4}\Z", re.IGNORECASE)
-_ONE_LETTER = re.compile(r"[^\W\d_](?:_?\d|[₀-₉])?")
+# x in x₁ = 2, x₂ = 3, and in x = 2 or x = 3
+_NUMBERED = re.compile(r"(?P<letter>[^\W\d_])(?:_?\d|[₀-₉])?\s")
+# "the line is 2x - y - 3 = 0", and not "It is parallel to 2x - y = 3"
+_OF_A_CURVE = re.compile(
+    r"\A(?!.*\b(?:not|never|no|cannot|parallel|perpendicular|if|assume|suppose|given)\b)"
+    r"(?:.*\b(?:line|circle|plane|equation|parabola|ellipse|curve|tangent)\b[^.]{0,40}\b(?:is|:)\s)\Z",
+    re.IGNORECASE,
+)
 _WORD = re.compile(r"(?<![^\W\d_])(?!(?:sin|cos|tan|log|exp|ln|xy|ab)\s)[^\W\d_₀-₉]{2,}[.:]?\s")
 # "..., with A, B arbitrary constants", "for any real t", "n any integer", "k ∈ ℤ"
 _KINDS = (
@@ -40,6 +47,7 @@ def equation_at_end(text: str) -> str | None:
     declared = _DECLARED.search(sentence)
     rest = sentence[: declared.start()] if declared is not None else sentence
     equations: list[str] = []
+    letters: set[str] = set()
     has_letters = False
     while (said := _EQUATION.search(rest)) is not None:
         words = list(_WORD.finditer(said["left"]))
@@ -48,14 +56,15 @@ def equation_at_end(text: str) -> str | None:
         right = said["right"].strip()
         is_verb = "=" not in rest[said.end("left") : said.start("right")]
         in_letters = (_LETTER.search(right) or "!" in right) and not _QUANTITY.fullmatch(right)
-        in_letters = in_letters or (not is_verb and len({*_LETTER.findall(name)}) > 1)  # 2x - y - 3 = 0
-        of_letter = not is_verb and _ONE_LETTER.fullmatch(name)
         before = rest[: said.start("left") + begin]
+        is_curve = not is_verb and len({*_LETTER.findall(name)}) > 1 and _OF_A_CURVE.search(before)
+        numbered = None if is_verb or in_letters else _NUMBERED.fullmatch(f"{name} ")
         if is_denied(rest, said) or denied_before(before) or _NOT.search(before):
             return None
-        if not (in_letters or of_letter) or not is_bare(right):
+        if not (in_letters or is_curve or numbered) or not is_bare(right):
             break
-        has_letters = has_letters or bool(in_letters)
+        has_letters = has_letters or numbered is None
+        letters.add(numbered["letter"] if numbered else name)
         if is_verb or "∫" in said["left"]:
             equations += [right] if _CALCULATED.search(right) and not equations else []
             break
@@ -63,7 +72,7 @@ def equation_at_end(text: str) -> str | None:
             break
         equations.insert(0, f"{name} = {right}")
         rest = rest[: said.start()].removesuffix(",") if name == said["left"].strip() else ""
-    if not has_letters and len(equations) < 2:
+    if not has_letters and (len(equations) < 2 or len(letters) > 1):
         return None
     if equations and declared is not None:
         names = re.findall(r"(?<![a-zA-Z])[a-zA-Z](?:_?\d|[₀-₉])?(?![a-zA-Z])", declared["names"])

@@ -62,7 +62,7 @@ _LETTER_FIRST = re.compile(
 _ANOTHER_LETTER = re.compile(r"\b(?:maybe|perhaps|possibly)(?: be| it is)? \(?[A-J]\b")
 LETTER_ALONE = re.compile(r"\**\(?(?P<letter>[A-J])\)?\**[.)]?\**")
 _YES_OR_NO = re.compile(
-    rf"[\[({{\"“]{{0,2}}(?P<word>{WORD})(?!\w)[\])}}\"”]{{0,2}}\s?(?:[.,!:;—–-]|，|،|।|。|$)", re.IGNORECASE
+    rf"[\[({{\"“]{{0,2}}(?P<word>{WORD}|si)(?!\w)[\])}}\"”]{{0,2}}\s?(?:[.,!:;—–-]|，|،|।|。|$)", re.IGNORECASE
 )
 _SENTENCE_END = re.compile(r"(?<=[^\d\s.])\.(?=\s|$)|\. ?(?=[A-Z][a-z])|\n\n|[!?。](?=\s|$)|。")
 _WORDS_ALONE = re.compile(r"\\text\s?\{[^{}]{1,80}\}")
@@ -325,8 +325,7 @@ def _last_word(text: str) -> str | None:
     if any(map(str.isdigit, clause)) or _DOUBTED.search(clause):
         return None
     said = _found(_PREDICATE.search(clause[-120:]))
-    if said is not None and (said.endswith("ly") or clause.startswith("which") or _JUDGEMENT.match(said)):
-        said = None
+    said = None if said is not None and (said.endswith("ly") or clause.startswith("which")) else said
     numbers = [word for word in _WORD.findall(clause[-200:].lower()) if _is_number(word)]
     return numbers[0] if len(numbers) == 1 and (said is None or numbers[0] in said.lower()) else said
 
@@ -351,7 +350,7 @@ def announced(text: str, phrase: re.Match[str]) -> str | None:
     if denied_before(text[:begin]):
         return None  # "Suppose the answer is 28."
     rest = text[begin:].removeprefix("}")
-    if _JUDGEMENT.match(rest):
+    if phrase[0].lower().endswith(("is", "are")) and _JUDGEMENT.match(rest):
         return None  # "I am sure that the answers are correct."
     return (_stated(rest) or None) if rest.strip() else None
 

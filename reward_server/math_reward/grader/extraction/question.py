@@ -1,7 +1,7 @@
 """Reads the end of a text without boxes by its prompt: what the question gives is not what it asks for.
 
-"Rosie can run 50 miles in 7 hours." answers "How many miles can she run in 7 hours?" with 50 miles, and "So it is not
-a prime number." answers "Is 221 a prime number?" with no.
+"Rosie can run 50 miles in 7 hours." answers "How many miles can she run in 7 hours?" with 50, and "So it is not a
+prime number." answers "Is 221 a prime number?" with no. Only plain English questions and sentences are read so.
 """
 
 from __future__ import annotations
@@ -9,89 +9,138 @@ from __future__ import annotations
 import re
 
 from math_reward.grader.extraction.phrases import last_match
-from math_reward.grader.extraction.values_at_end import NUMBER, SENTENCE_END, is_denied
-from math_reward.grader.extraction.whole_value import whole_of
+from math_reward.grader.extraction.values_at_end import NUMBER
 
 PROMPT_CHARACTERS = 4_000
 """How much of a prompt's end may give a number."""
 SENTENCE_CHARACTERS = 400
 """A longer last sentence is not read."""
 _DIGITS = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
-_ASKED_NOUN = re.compile(r"\bhow (?:many|much) (?:more |fewer |total |of the |of )?(?P<noun>[a-z]+)", re.IGNORECASE)
+_HOW_MANY = re.compile(
+    r"\bhow many (?:more |fewer |total )?(?P<noun>[a-z]{3,20})\s(?P<rest>[^?.!\n]{0,120})\?", re.IGNORECASE
+)
 # What begins a condition: "in 7 hours", "with his budget of $42", "than Amber in a 1 year time frame"
 _CONDITION = re.compile(
-    r"(?:(?<!total)(?<!sum)\sof|\b(?:in|within|with|for|at|on|from|per|after|before|every|by|over|than|using|during|if|when"
-    r"|innerhalb|mit|von|für|nach|en|dans|avec|pour|de|con|por|para|em|com|за|из|с|в))"
-    r"\s(?:[^\W\d_]+\s){0,3}\\?[$€£]?\Z",
+    r"\b(?:of|in|within|with|for|at|on|from|per|after|before|every|by|over|than|during)\s(?:[a-z]+\s){0,3}\$?\Z",
     re.IGNORECASE,
 )
-_THING = re.compile(r"\s?(?P<noun>[^\W\d_]+)")
-_QUESTION = re.compile(
-    r"\b(?:is|are|was|were|does|do|can|has|have)\s(?P<subject>[^?.!\n]{1,160}?)"
-    r"\b(?P<asked>[a-z]+(?:[ -][a-z]+){0,2})\?",
+# "She fails to run 50 miles", "double the 50 miles", "120 ways minus one"
+_NO_PLAIN_SENTENCE = re.compile(
+    r"\b(?:not|never|neither|nor|no|cannot|fail\w*|doubt\w*|impossible|unable|would|could|should|might|may|if|unless|wrong"
+    r"|incorrect|mistake\w*|double|twice|half|triple|multiply|plus|minus|subtract\w*|exclud\w*|except|but|instead"
+    r"|rather|less|fewer|almost|nearly|or|assum\w*|suppose\w*|imagine\w*|pretend\w*|contra\w+|false\w*|claim\w*|whether"
+    r"|were|none|nobody|lied|said|saying|thinks?|believes?|least|most|up to|every|extra|another)\b|n't\b|[=\\?:]",
     re.IGNORECASE,
 )
-# "So it is not", "we conclude that 221 is": a conclusion, and not "we check whether it is"
-_CLAUSE = (
-    r"(?:^|[.!?;:,]\s|\n|\b(?:so|thus|hence|therefore|(?:conclude|means?|implies|follows|shows|proves|know) that)\s)"
-    r"(?:(?:so|thus|hence|therefore|then),?\s)?(?P<subject>[^.;:,!?\n]{1,60}?)\s"
+_SENTENCE = re.compile(r"[.!?]\s+(?=[A-Z])|\n")
+_LABEL = re.compile(r"^\W{0,4}(?:final )?answer\s?[:：]\W{0,4}", re.IGNORECASE)
+_WORD = re.compile(r"[a-z]{3,}")
+_COMMON = frozenset(
+    [
+        "the",
+        "and",
+        "does",
+        "did",
+        "can",
+        "will",
+        "has",
+        "have",
+        "had",
+        "are",
+        "was",
+        "were",
+        "with",
+        "for",
+        "his",
+        "her",
+        "their",
+        "its",
+        "him",
+        "she",
+        "they",
+        "them",
+        "all",
+        "this",
+        "that",
+        "from",
+        "compared",
+        "than",
+        "total",
+        "altogether",
+    ]
 )
-_VERB = (
-    r"\b(?:is|are|was|were|does|do|can|has|have)(?:\s(?:therefore|thus|indeed|also|hence))?(?P<denied>\snot|n't)?"
-    r"\s(?:an?\s|the\s)?"
+_IS_IT = re.compile(r"(?:^|[.?!\n]\s{0,4})(?:is|are)\s(?P<rest>[^?.!\n,;:]{3,80})\?", re.IGNORECASE)
+_NO_PLAIN_QUESTION = re.compile(
+    r"\b(?:not|never|neither|nor|no|and|or|both|it|there|that|which|true|false|wrong|impossible|possible|all|every|any"
+    r"|each|always|only|some)\b|n't\b",
+    re.IGNORECASE,
 )
-_HYPOTHESIS = re.compile(r"\b(?:if|suppose|assume|unless|whether|were|would|neither|none|nobody)\b", re.IGNORECASE)
-_PRONOUNS = frozenset(["it", "this", "they", "these", "the", "number"])
+_CONCLUSION = (
+    r"(?:^|\b(?:so|thus|hence|therefore|(?:conclude|means|follows|know) that)\s)"
+    r"(?:(?:so|thus|hence|therefore|then|finally),?\s)?"
+)
+_DENIAL = r"\s(?:is|are)(?:\s(?:therefore|thus|indeed|also|hence))?(?P<denied>\snot|n't)?\s"
 
 
 def asked_value(text: str, answer: str, prompt: str) -> str | None:
-    """The only number of the last sentence that is no condition of the prompt, where the answer that was read is one.
-
-    None if the prompt does not give ``answer``, or the sentence repeats no condition or has several other numbers.
+    """The number before the noun that the prompt asks for, in a last sentence that repeats the whole question with its
+    conditions; None where the answer that was read is no condition, or something else is said of the number.
     """
     prompt = prompt[-PROMPT_CHARACTERS:]
-    sentence = SENTENCE_END.split(text.rstrip(" .。\n*"))[-1]
+    question = last_match(_HOW_MANY, prompt)
+    sentence = _LABEL.sub("", _SENTENCE.split(text.rstrip(" .。\n*"))[-1])
     read = _DIGITS.search(answer)
-    if read is None or len(sentence) > SENTENCE_CHARACTERS or "=" in sentence or "\\" in sentence:
+    if question is None or read is None or len(sentence) > SENTENCE_CHARACTERS or _NO_PLAIN_SENTENCE.search(sentence):
         return None
-    given = {number.replace(",", "") for number in _DIGITS.findall(prompt)}
-    asked = {noun["noun"].lower() for noun in _ASKED_NOUN.finditer(prompt)}
+    stems = {word[:4] for word in _WORD.findall(sentence.lower())}
+    if not {word[:4] for word in _WORD.findall(question["rest"].lower()) if word not in _COMMON} <= stems:
+        return None
+    noun = rf"\s(?:more\s|fewer\s|different\s)?{re.escape(question['noun'])}\b"
     conditions: list[re.Match[str]] = []
     others: list[re.Match[str]] = []
     for number in NUMBER.finditer(sentence):
-        digits = _DIGITS.search(number["number"])
-        thing = _THING.match(sentence, number.end())
-        is_condition = (
-            digits is not None
-            and digits[0].replace(",", "") in given
-            and _CONDITION.search(sentence[max(0, number.start() - 60) : number.start()]) is not None
-            and (thing is not None or "$" in number["number"])
-            and (thing is None or thing["noun"].lower() not in asked)
-        )
-        (conditions if is_condition else others).append(number)
-    if len(others) != 1 or not any(read[0] in condition["number"] for condition in conditions):
+        after = sentence[number.end() :]
+        is_given = _gives(prompt, number["number"], after) and not re.match(noun, after, re.IGNORECASE)
+        before = sentence[max(0, number.start() - 60) : number.start()]
+        (conditions if is_given and _CONDITION.search(before) else others).append(number)
+    is_condition = any(read[0] in condition["number"] for condition in conditions)
+    if len(others) != 1 or not is_condition:
         return None
-    value = others[0]
-    if is_denied(sentence, value) or _CONDITION.search(sentence[max(0, value.start() - 60) : value.start()]):
-        return None
-    return whole_of(sentence, value.start("number"), value.end("number"))
+    followed = re.match(noun, sentence[others[0].end() :], re.IGNORECASE)
+    return others[0]["number"].strip() if followed else None
+
+
+def _gives(prompt: str, number: str, after: str) -> bool:
+    """Whether a prompt has a number with the same thing behind it, or as money."""
+    digits, thing = _DIGITS.search(number), re.match(r"\s?([a-z]{3,})", after, re.IGNORECASE)
+    if digits is None:
+        return False
+    if "$" in number:
+        return re.search(rf"\$\s?{digits[0]}(?![\d.])|(?<![\d.]){digits[0]}\s(?:dollars|bucks)\b", prompt) is not None
+    return thing is not None and re.search(rf"(?<![\d.]){digits[0]}[\s-]{thing[1]}\b", prompt) is not None
 
 
 def asked_truth(text: str, prompt: str) -> tuple[bool | None, bool | None]:
-    """What the end of a text says of the property that the prompt's last question asks for, twice: of anything at
-    all, which may contradict a yes or no, and of the question's subject as a conclusion. None where it says nothing.
+    """What the last sentence says of the property that the prompt's last question asks for, twice: of its subject or
+    of "it" in any clause, which may contradict a yes or no, and as a conclusion. None where it says nothing.
     """
-    question = last_match(_QUESTION, prompt[-PROMPT_CHARACTERS:])
-    sentence = SENTENCE_END.split(text.rstrip(" .。\n*"))[-1][-SENTENCE_CHARACTERS:]
-    words = [] if question is None else question["asked"].split()
-    for begin in range(len(words)):
-        ending = rf"{_VERB}{re.escape(' '.join(words[begin:]))}\W*\Z"
+    question = last_match(_IS_IT, prompt[-PROMPT_CHARACTERS:])
+    sentence = _SENTENCE.split(text.rstrip(" .。\n*"))[-1][-SENTENCE_CHARACTERS:].strip()
+    if question is None or _NO_PLAIN_QUESTION.search(question["rest"]):
+        return None, None
+    words = question["rest"].split()
+    for count in range(1, min(5, len(words))):
+        subject, asked = " ".join(words[:count]), " ".join(words[count:])
+        if " a " in f" {subject} " or " an " in f" {subject} ":
+            break
+        ending = rf"{_DENIAL}{re.escape(asked)}\W*\Z"
         said = re.search(ending, sentence, re.IGNORECASE)
-        if said is None or question is None:
+        if said is None:
             continue
-        clause = None if _HYPOTHESIS.search(sentence) else re.search(_CLAUSE + ending, sentence, re.IGNORECASE)
-        subjects = _PRONOUNS | {*question["subject"].lower().split()}
-        concludes = clause is not None and subjects.issuperset(clause["subject"].lower().split())
+        name = rf"(?:it|this|they|these|the number|{re.escape(subject)})"
         is_true = said["denied"] is None
-        return is_true, is_true if concludes else None
+        of_it = re.search(rf"\b{name}\b", sentence, re.IGNORECASE) is not None
+        concludes = re.search(rf"{_CONCLUSION}{name}{ending}", sentence, re.IGNORECASE) is not None
+        without = sentence[: said.start()].lower().replace(" not divisible", "")
+        return is_true if of_it else None, is_true if concludes and not _NO_PLAIN_SENTENCE.search(without) else None
     return None, None

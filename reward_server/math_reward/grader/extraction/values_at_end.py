@@ -142,7 +142,7 @@ _LIST = re.compile(
 _LABELLED_PAIR = re.compile(
     r"(?P<items>[a-zA-Z]\s?=\s?-?[\d./]{1,12}\s(?:and|or)\s[a-zA-Z]\s?=\s?-?[\d./]{0,11}\d)[.!\s]{0,3}$"
 )
-SENTENCE_END = re.compile(r"(?<!\d)[.!。]\s|\n|。")
+_SENTENCE_END = re.compile(r"(?<!\d)[.!。]\s|\n|。")
 _JOINTS = re.compile(rf",?\s{_JOINT}\s")
 # "You can make 1 candle with 500 grams of wax and 3 wicks."
 _MADE = re.compile(
@@ -242,7 +242,7 @@ def unit_after(text: str, end: int) -> str:
 
 def values_in_last_sentence(text: str) -> list[str]:
     """All formulas and numbers of the last sentence, in their order."""
-    sentence = SENTENCE_END.split(text.rstrip(" .。\n"))[-1]
+    sentence = _SENTENCE_END.split(text.rstrip(" .。\n"))[-1]
     found: list[str] = []
     end = 0
     while (match := FORMULA.search(sentence, end)) or (match := NUMBER.search(sentence, end)):

@@ -293,7 +293,8 @@ class NameParser(Grammar):
                 return called
         if name in "fghFGH" and self._is_inverse():
             return Applied(name, self._items(), is_inverse=True)
-        if (self.top.kind == "(" or (name == "E" and self.top.kind == "[")) and self._is_application(name):
+        is_expectation = name == "E" and self.top.kind == "[" and self.peek(1).value[:1].isupper()
+        if is_expectation or (self.top.kind == "(" and self._is_application(name)):
             start = self.mark()
             try:
                 items = self._items()

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from math_reward.grader.extraction.special_tokens import EMPHASIS
 from math_reward.grader.words.foreign_numbers import FOREIGN_NUMBERS
 from math_reward.grader.words.foreign_words import from_foreign
+from math_reward.grader.words.number_words import MULTIPLIERS
 from math_reward.grader.words.unit_expressions import with_units
 from math_reward.grader.words.units import is_unit
 
@@ -89,6 +90,7 @@ _NAME = (
     r"(?:[^\W\d_]|[\u0900-\u0e7f\u0610-\u065f]){0,24}"
 )
 _COUNTED = re.compile(rf"^(\W{{0,3}}\d[\d.,/]{{0,20}})\s?({_NAME})(?:(?:/| в | प्रति )({_NAME}))?[।.]?\Z")
+_NO_THING = re.compile("тыс|млн|млрд|дюжин|दर्जन|нет|не(?:т|вер|прав)|ошиб|गलत|नहीं|خطأ|خاطئ|ليس")
 _FOREIGN_DIGIT = re.compile(r"[^\D0-9]")
 _SIGN = re.compile("[" + re.escape("".join(_SIGNS)) + "]")
 
@@ -277,17 +279,23 @@ _WORDS = (
         lambda money: money[1].replace(".", "") + (f".{money[2]}" if money[2] else ""), ("R$ 2.400,50", "2400.50"),
     ),
     Rewrite(  # 1.250,50, as in most of Europe
-        _has("."), re.compile(r"(?<![\w.,])\d{1,3}(?:\.\d{3})+,\d{1,2}(?![\d,]|\.\d)"),
-        lambda number: number[0].replace(".", "").replace(",", "."), ("1.250,50", "1250.50"),
+        _has("."), re.compile(r"^((?:\\?[$€£] ?)?)([1-9]\d{0,2}(?:\.\d{3})+),(\d{2})(?![\d,]|\.\d|[^(]*\))"),
+        lambda number: f"{number[1]}{number[2].replace('.', '')}.{number[3]}", ("1.250,50", "1250.50"),
     ),
     Rewrite(_has(". "), re.compile(r"^(\d{1,9})\. (\d{1,9})\.?\Z"), r"\1.\2", ("0. 98", "0.98")),
     Rewrite(  # two spellings of one answer
         _has("#"), re.compile(r"(?<=\S) ?\\?# ?\\?# ?(?=\S)"), r" \\text{ or } ",
         ("3/10 ## 0.3", r"3/10 \text{ or } 0.3"),
     ),
-    Rewrite(_has(" deg"), re.compile(r"(?<=\d) deg(?![\w.])"), r"^\\circ", ("sin 45 deg", r"sin 45^\circ")),
+    Rewrite(
+        _has(" deg"), re.compile(r"(?<=\d) deg(?=\s*(?:$|[=+*/)-]))"), r"^\\circ",
+        ("sin 45 deg", r"sin 45^\circ"),
+    ),
     Rewrite(_has("per cent"), re.compile(r"\bper cent\b"), "percent", ("25 per cent", "25 percent")),
-    Rewrite(_has("!="), re.compile(r"(?<=[\d)])!=(?=[\d{\\])"), "! = ", ("5!=120", "5! = 120")),
+    Rewrite(
+        _has("!="), re.compile(r"(?<=[\d)])!=(?=\d)|(?<![\w^_{.}]\d)(?<=\d)!=(?=[{\\])"), "! = ",
+        ("5!=120", "5! = 120"),
+    ),
     Rewrite(
         _has("**"), re.compile(r"(?<![a-zA-Z\\])(sin|cos|tan|cot|sec|csc|log|ln)\*\*(\d)"), r"\\\1^\2",
         ("sin**2 (m)", r"\sin^2 (m)"),
@@ -553,7 +561,7 @@ def normalise(text: str) -> str:
     ``$\dfrac{1}{2}$.`` gives ``\frac{1}{2}``, ``4²`` gives ``4^{2}``, ``1½`` gives ``1\frac{1}{2}``.
     """
     text = _rewritten(text, _WORDS)
-    if (number := FOREIGN_NUMBERS.get(text.strip(" .").lower())) is not None:
+    if not text.isascii() and (number := FOREIGN_NUMBERS.get(text.strip(" .").lower())) is not None:
         return str(number)
     if _PLAIN.fullmatch(text):
         return with_units(_trimmed(text))
@@ -605,7 +613,8 @@ def _counted(match: re.Match[str]) -> str:
     names = [name.lower() for name in match.groups()[1:] if name is not None]
     if all(map(is_unit, names)):
         return rf"{match[1]} \text{{ {'/'.join(names)}}}"
-    return match[1] if len(names) == 1 else match[0]
+    is_thing = len(names) == 1 and names[0] not in MULTIPLIERS and not _NO_THING.match(names[0])
+    return match[1] if is_thing else match[0]
 
 
 def _vulgar_fraction(match: re.Match[str]) -> str:

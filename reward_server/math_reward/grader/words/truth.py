@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-_YES = "yes true ja oui si sí sim да 是 是的 はい 예 네 evet نعم हाँ हां đúng"
+_YES = "yes true ja oui sí sim да 是 是的 はい 예 네 evet نعم हाँ हां đúng"
 _NO = "no false nein non não нет 否 不是 いいえ 아니요 hayır لا नहीं không"
 _TRUTHS = {
-    **dict.fromkeys(f"{_YES} y t верно 对 正确".split(), True),
+    **dict.fromkeys(f"{_YES} si y t верно 对 正确".split(), True),
     **dict.fromkeys(f"{_NO} n f неверно 不 错 错误 sai".split(), False),
 }
 WORD = "|".join(sorted({*_YES.split(), *_NO.split()}, key=len, reverse=True))
@@ -59,7 +59,8 @@ def same_truth(reference: str, answer: str) -> bool | None:
 def first_truth(text: str) -> bool | None:
     """The yes or no that a text begins with, if nothing behind it says another or doubts it."""
     first = _FIRST.match(text)
-    if first is None or len({truth(said[0]) for said in SAID.finditer(text)}) > 1:
+    words = list(SAID.finditer(text))
+    if first is None or (len(words) > 1 and words[-1].end() > len(text.rstrip(" .}!")) - 1):
         return None
     sentence = _SHORT_SENTENCE.fullmatch(text, first.end())
     is_yes = truth(first["word"])

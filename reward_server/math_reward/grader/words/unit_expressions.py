@@ -28,7 +28,6 @@ _QUANTITY = re.compile(
 _FRACTION = re.compile(r"\\frac ?\{([^{}]{1,40})\} ?\{([^{}]{1,40})\}$")
 # Where units may begin: behind a number or a bracket.
 _NUMBER_ENDS = re.compile(r"(?<=[\d})])(?=(?:\s|~|\\[,;: ]){0,3}(?!\\(?:times|cdot)|[eE]-?\d)[a-zA-Zµ\\])")
-_IN_ROMAN = re.compile(r"\\(?:text|mathrm|rm|operatorname)\s?\{[^{}]*\}")
 _MARKED = re.compile(r"\s?\\text ?\{[^{}]*\}")
 MEASURED = {
     "A": "current amp",
@@ -46,9 +45,20 @@ MEASURED = {
     "s": "second seconds time how_long period",
     "m": "meter metre distance height how_far displacement radius wavelength",
     "L": "liter litre volume",
-    "h": "hour hours time how_long",
+    "h": "hour hours time",
 }
 """How a prompt names what a letter measures: where it does, the letter behind a number is no variable."""
+MEASURED_TOGETHER = {
+    "m": "length long wide width deep tall perimeter",
+    "m s^-1": "speed velocity how_fast 速度 米每秒",
+    "m s^-2": "acceleration accelerate 加速度",
+    "m^2": "area 面积",
+    "m^3": "volume 体积",
+    "h": "how_long",
+}
+"""How a prompt names what units measure that could be variables: where it does, and never uses one as a variable."""
+_ASKS_FOR_LETTERS = re.compile(r"\b(?:simplif|expand|factor|terms of|multipl|divide|express|solve for|variable)")
+_IN_ROMAN = re.compile(r"\\(?:text|mathrm|rm|operatorname)\s?\{[^{}]*\}")
 _NO_SYMBOLS = frozenset(["in", "a", "per", "°", "deg", "rs", "unit", "units"])
 """Words and signs of units that mean something else between others."""
 
@@ -102,14 +112,13 @@ def quantity_at_end(text: str) -> re.Match[str] | None:
     return match if is_whole and (unit.factors > 1 or match["power"]) else None
 
 
-def with_units(text: str, prompt: str = "", *, if_unused: bool = False) -> str:
+def with_units(text: str, prompt: str = "") -> str:
     r"""An answer whose units are marked as such: ``1.2 \text{g cm^-3}`` for ``1.2 g/cm^3``.
 
     Args:
         text: the answer in one spelling.
         prompt: its question, in lower case. Letters are units where it names what they measure; without it, where
             they stand beside a unit that is none of variables.
-        if_unused: letters are units also where the prompt never uses them as variables.
     """
     for place in itertools.islice(_NUMBER_ENDS.finditer(text), MAX_FACTORS):
         units = _FRACTION.sub(r"\1/(\2)", text[place.end() : place.end() + MAX_CHARACTERS])
@@ -117,21 +126,24 @@ def with_units(text: str, prompt: str = "", *, if_unused: bool = False) -> str:
         if unit is None or units[unit.end :].strip(" })") or _MARKED.fullmatch(units):
             continue
         symbols = (name.partition("^")[0] for name in unit.name.split())
-        is_named = bool(prompt) and all(
-            _is_named(symbol, prompt) or (if_unused and not _is_used(symbol, prompt)) for symbol in symbols
+        is_named = bool(prompt) and (
+            all(_names(prompt, MEASURED.get(symbol, symbol)) for symbol in symbols)
+            or (_names(prompt, MEASURED_TOGETHER.get(unit.name, "")) and not _has_variable(prompt, unit.name))
         )
         is_unit_alone = unit.is_certain and unit.factors > 1
         return rf"{text[: place.end()]} \text{{{unit.name}}}" if is_named or is_unit_alone else text
     return text
 
 
-def _is_named(symbol: str, prompt: str) -> bool:
-    """Whether a prompt names what a unit measures."""
-    return any(word.replace("_", " ") in prompt for word in MEASURED.get(symbol, symbol).split())
+def _names(prompt: str, words: str) -> bool:
+    return any(word.replace("_", " ") in prompt for word in words.split())
 
 
-def _is_used(symbol: str, prompt: str) -> bool:
-    """Whether a prompt uses a letter of a unit's symbol as a variable: ``$m$`` and ``5m``, and not ``5 m``."""
+def _has_variable(prompt: str, letters: str) -> bool:
+    """Whether a prompt may use one of these letters as a variable: ``$m$``, ``5m``, and not ``5 m`` in words."""
     formulas = _IN_ROMAN.sub(" ", prompt)
-    letters = "".join(sorted({*symbol.lower()}))
-    return re.search(rf"(?<![^\W\d_])(?<!\d\s)(?<![a-z]/)[{letters}](?![^\W\d_])", formulas) is not None
+    names = "".join({letter for letter in letters.lower() if letter.isalpha()})
+    in_words = re.search(rf"(?<![^\W_])[{names}](?![^\W_])", re.sub(r"(?<=\d) [a-z]{1,2}(?:/[a-z]\b)?", " ", formulas))
+    in_formulas = any(re.search(rf"[{names}]", formula) for formula in re.findall(r"\$[^$]*\$|\\\(.*?\\\)", formulas))
+    adjacent = re.search(rf"\d[{names}](?![a-z])", formulas)
+    return bool(_ASKS_FOR_LETTERS.search(prompt) or in_words or in_formulas or adjacent)
