@@ -158,11 +158,12 @@ def _by_truth(
 ) -> Grade | None:
     """The grade of a text that answers a question whose reference is yes or no; None if its answer is such a word."""
     known = next((reference for reference in references if truth(reference.text) is not None), None)
-    if known is None or len(known.text.strip()) == 1 or (said is not None and truth(said.text) is not None):
+    if known is None or len(known.text.strip()) == 1:
         return None
+    word = None if said is None else truth(said.text)
     is_elsewhere = BOX.search(completion) or last_phrase(completion[-PHRASE_CHARACTERS:])
     text = shown(completion)[-PHRASE_CHARACTERS:]
-    stated = None if is_elsewhere else stated_truth(text)
+    stated = word if is_elsewhere or word is not None else stated_truth(text)
     said_of_it, concluded = (None, None) if is_elsewhere or prompt is None else asked_truth(text, prompt)
     if stated is None and not SAID.search(text) and not is_doubted(text):
         stated = concluded
@@ -171,6 +172,8 @@ def _by_truth(
     if said_of_it is not None and said_of_it != stated:
         detail = "The text says yes and no."
         return Grade(Verdict.AMBIGUOUS, "yes" if stated else "no", known.given, detail, Stage.STRING)
+    if word is not None:
+        return None
     verdict = Verdict.CORRECT if stated == truth(known.text) else Verdict.WRONG
     return Grade(verdict, "yes" if stated else "no", known.given, None, Stage.STRING)
 

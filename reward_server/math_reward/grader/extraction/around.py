@@ -139,11 +139,14 @@ _CORRECTION = re.compile(
     re.IGNORECASE,
 )
 # "Wait, ... so 42 is not right", and not "fewer than 42 is impossible" or "-42 is wrong"
-_DENIED_LATER = re.compile(
-    r"(?:\b(?:so|wait|hmm|thus|therefore|but|actually|hence|no)[,.]?\s)(?:the answer\s)?"
-    r"\$?(?P<value>[\d.,/]{0,12}\d)\$?"
-    r"\s(?:is|was) (?:wrong|incorrect|not (?:right|correct|the (?:right |correct )?answer))\b",
-    re.IGNORECASE,
+_AGAIN = (
+    r"\b(?:so|wait|hmm|thus|therefore|but|actually|hence|no|reflection)[,.]?\s(?:the (?:answer|number|value)\s)?"
+    r"\$?VALUE\$?"
+    r"\s(?:(?:is|was) (?:wrong|incorrect|not (?:right|correct|the (?:right |correct )?answer))|(?:cannot|can't) be"
+    r" (?:right|correct))\b"
+)
+_THAT_IS_WRONG = re.compile(
+    r"[.,]?\s(?:that|this|which)(?:'s| is) (?:wrong|incorrect|not (?:right|correct))[.!\s]{0,3}\Z", re.IGNORECASE
 )
 _GAP = r"(?:(?!\b(?:but|however|actually)\b)[^.!?。！？\n]){0,40}$"
 # In lower case: a pattern that ignores case takes twice as long.
@@ -244,11 +247,14 @@ def taken_back(said: Statement) -> bool:
 
 
 def denied_later(said: Statement) -> bool:
-    """Whether the text behind an answer names it once more and takes it back: "Wait, so 42 is not right." """
-    text = said.before[-LATER_CHARACTERS:] + said.text + said.after[:LATER_CHARACTERS]
-    if said.boxed:
-        text = said.after[:LATER_CHARACTERS]
-    return any(denied["value"] == said.text.strip(" $") for denied in _DENIED_LATER.finditer(text))
+    """Whether the text behind an answer takes it back: "Wait, so 42 is not right.", "It is 42. That is wrong." """
+    value = re.escape(said.text.strip(" $"))
+    text = said.after[:LATER_CHARACTERS]
+    if not said.boxed:
+        text = said.before[-LATER_CHARACTERS:] + said.text + text
+        if not said.text.isalpha() and _THAT_IS_WRONG.match(said.after):
+            return True
+    return re.search(_AGAIN.replace("VALUE", value), text, re.IGNORECASE) is not None
 
 
 def denied_before(text: str) -> bool:

@@ -6,7 +6,7 @@ import re
 
 from math_reward.grader.extraction.around import denied_before
 from math_reward.grader.extraction.bare import is_bare
-from math_reward.grader.extraction.values_at_end import is_denied
+from math_reward.grader.extraction.values_at_end import is_denied, is_tried
 
 _LETTER = re.compile(r"(?<![a-zA-Z])(?!e(?![a-zA-Z]))[a-zA-Z](?![a-zA-Z])")
 _QUANTITY = re.compile(r"[-−]?[\d.,×·*^⁰¹²³⁴-⁹⁻ ]+ [A-Za-zΩµ°][\w/²³⁻¹·^]{0,12}(?: [\w/²³⁻¹^]{1,6}){0,3}")
@@ -59,7 +59,7 @@ def equation_at_end(text: str) -> str | None:
         before = rest[: said.start("left") + begin]
         is_curve = not is_verb and len({*_LETTER.findall(name)}) > 1 and _OF_A_CURVE.search(before)
         numbered = None if is_verb or in_letters else _NUMBERED.fullmatch(f"{name} ")
-        if is_denied(rest, said) or denied_before(before) or _NOT.search(before):
+        if is_denied(rest, said) or is_tried(before) or denied_before(before) or _NOT.search(before):
             return None
         if not (in_letters or is_curve or numbered) or not is_bare(right):
             break

@@ -109,6 +109,10 @@ _AFTERWARDS = re.compile(
     r"|vérification|comprobación|verifica|verificação|проверка|検算|检验|验证|驗證|검산)(?!\w)",
     re.IGNORECASE,
 )
+_FAILS = re.compile(r"\b(?:fails?|wrong|incorrect|mistake|instead|actually|, not|real value)\b", re.IGNORECASE)
+_CONCLUDES = re.compile(
+    r"\b(?:so|thus|hence|therefore)\b[^.\n=]{0,30}(?:=|\bis)\s\$?(?P<value>-?\d[\d,]*(?:\.\d+)?)", re.IGNORECASE
+)
 # "42 (for comparison, 31² = 961).": it speaks of the answer, and neither doubts it, nor limits it, nor is another one.
 _REMARK = re.compile(r"(?<=[\w)}\]$*%²³])\s*[(（](?P<said>[^()（）\n]{3,240})[)）][\s.。*]{0,4}\Z")
 # The end of an object that is not JSON, since its quotes or backslashes are not escaped.
@@ -234,9 +238,16 @@ def answer_in(text: str, bold: str | None = None) -> str | None:
     if _AFTERWARDS.search(text):
         phrase = last_phrase(text)
         afterwards = _AFTERWARDS.search(text, 0 if phrase is None else phrase.end())
-        if afterwards is not None and (early := _first_of(text[: afterwards.start() + 1], bold)):
+        early = None if afterwards is None else _first_of(text[: afterwards.start() + 1], bold)
+        if afterwards is not None and early and not _corrects(text[afterwards.end() :], early):
             return early
     return _first_of(text, bold)
+
+
+def _corrects(check: str, answer: str) -> bool:
+    """Whether a check after an answer fails, or concludes with another number."""
+    concluded = last_match(_CONCLUDES, check)
+    return _FAILS.search(check) is not None or (concluded is not None and concluded["value"] not in answer)
 
 
 def _without_remark(text: str) -> str:

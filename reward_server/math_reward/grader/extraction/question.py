@@ -35,40 +35,11 @@ _NO_PLAIN_SENTENCE = re.compile(
 _SENTENCE = re.compile(r"[.!?]\s+(?=[A-Z])|\n")
 _LABEL = re.compile(r"^\W{0,4}(?:final )?answer\s?[:：]\W{0,4}", re.IGNORECASE)
 _WORD = re.compile(r"[a-z]{3,}")
-_COMMON = frozenset(
-    [
-        "the",
-        "and",
-        "does",
-        "did",
-        "can",
-        "will",
-        "has",
-        "have",
-        "had",
-        "are",
-        "was",
-        "were",
-        "with",
-        "for",
-        "his",
-        "her",
-        "their",
-        "its",
-        "him",
-        "she",
-        "they",
-        "them",
-        "all",
-        "this",
-        "that",
-        "from",
-        "compared",
-        "than",
-        "total",
-        "altogether",
-    ]
+_COMMON_WORDS = (
+    "the and does did can will has have had are was were with for his her their its him she they them all this that"
+    " from compared than total altogether"
 )
+_COMMON = frozenset(_COMMON_WORDS.split())
 _IS_IT = re.compile(r"(?:^|[.?!\n]\s{0,4})(?:is|are)\s(?P<rest>[^?.!\n,;:]{3,80})\?", re.IGNORECASE)
 _NO_PLAIN_QUESTION = re.compile(
     r"\b(?:not|never|neither|nor|no|and|or|both|it|there|that|which|true|false|wrong|impossible|possible|all|every|any"
@@ -79,6 +50,7 @@ _CONCLUSION = (
     r"(?:^|\b(?:so|thus|hence|therefore|(?:conclude|means|follows|know) that)\s)"
     r"(?:(?:so|thus|hence|therefore|then|finally),?\s)?"
 )
+_CONCLUDES = r"(?:so|thus|hence|therefore)\b"
 _DENIAL = r"\s(?:is|are)(?:\s(?:therefore|thus|indeed|also|hence))?(?P<denied>\snot|n't)?\s"
 
 
@@ -121,8 +93,8 @@ def _gives(prompt: str, number: str, after: str) -> bool:
 
 
 def asked_truth(text: str, prompt: str) -> tuple[bool | None, bool | None]:
-    """What the last sentence says of the property that the prompt's last question asks for, twice: of its subject or
-    of "it" in any clause, which may contradict a yes or no, and as a conclusion. None where it says nothing.
+    """What the last sentence says of the property that the prompt's last question asks for, twice: in a sentence about
+    its subject, which may contradict a yes or no, and as a plain conclusion. None where it says nothing.
     """
     question = last_match(_IS_IT, prompt[-PROMPT_CHARACTERS:])
     sentence = _SENTENCE.split(text.rstrip(" .。\n*"))[-1][-SENTENCE_CHARACTERS:].strip()
@@ -139,8 +111,8 @@ def asked_truth(text: str, prompt: str) -> tuple[bool | None, bool | None]:
             continue
         name = rf"(?:it|this|they|these|the number|{re.escape(subject)})"
         is_true = said["denied"] is None
-        of_it = re.search(rf"\b{name}\b", sentence, re.IGNORECASE) is not None
         concludes = re.search(rf"{_CONCLUSION}{name}{ending}", sentence, re.IGNORECASE) is not None
+        of_it = concludes or re.match(rf"(?:{_CONCLUDES}.*\b)?{name}\b", sentence, re.IGNORECASE) is not None
         without = sentence[: said.start()].lower().replace(" not divisible", "")
         return is_true if of_it else None, is_true if concludes and not _NO_PLAIN_SENTENCE.search(without) else None
     return None, None

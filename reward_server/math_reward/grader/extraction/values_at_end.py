@@ -14,7 +14,7 @@ from math_reward.grader.extraction.phrases import last_match
 from math_reward.grader.extraction.whole_value import whole_of
 from math_reward.grader.words.chinese_numbers import UNITS_AFTER_DIGITS
 from math_reward.grader.words.foreign_words import CHINESE_UNIT
-from math_reward.grader.words.number_words import number_in_words
+from math_reward.grader.words.number_words import MULTIPLIERS, number_in_words
 from math_reward.grader.words.unit_expressions import quantity_at_end
 from math_reward.grader.words.units import is_unit
 
@@ -73,6 +73,14 @@ DENIED_BEFORE = re.compile(
     r"|\bone of|\b(?:tried|tried all|checked|tested|considered)"
     r"|\beither|\bbetween|\b(?:less|more|fewer|greater|smaller|larger|other|higher|lower) than"
     r"|(?:\bis|\bare|\bbe|^) ?at (?:least|most))\s{1,9}(?:[\w.]{1,20},?\s{1,9}){0,2}[$\\( ]{0,4}$",
+    re.IGNORECASE,
+)
+# "It fails for x = 3, y = 4", "parallel to y = 2x"
+_ONLY_TRIED = re.compile(
+    r"\b(?:suppose|assume|we try|fails? for|the (?:initial )?guess(?: was)?|substitut(?:e|ing)|excludes?"
+    r"|contradict(?:s|ed by)"
+    r"|rules? out|unless|what if|parallel to|perpendicular to|compare with|inverse of|start with|gilt nicht für"
+    r"|no se cumple con|не подходит|ne marche pas pour)\s(?:that\s)?[$\\(]{0,4}\Z",
     re.IGNORECASE,
 )
 # "The square root of 42", "42 squared": the text says another value.
@@ -231,7 +239,8 @@ def unit_after(text: str, end: int) -> str:
         return chinese[0]
     foreign = _FOREIGN_UNIT.match(text, end)
     if foreign is not None:
-        return foreign[0] if all(is_unit(name.lower()) for name in foreign.groups() if name is not None) else ""
+        names = [name.lower() for name in foreign.groups() if name is not None]
+        return foreign[0] if all(is_unit(name) or name in MULTIPLIERS for name in names) else ""
     unit = _UNIT.match(text, end)
     rate = None if unit is None else _PER.match(text, unit.end())
     if rate is not None and unit is not None and is_unit(unit["unit"].lower()) and is_unit(rate[1].lower()):
@@ -266,11 +275,17 @@ def is_denied(text: str, value: re.Match[str], last: re.Match[str] | None = None
         or DENIED_IN_CHINESE.search(before[-8:]) is not None
         or DENIED_BEFORE.search(before + " ") is not None
         or DENIED_AFTER.match(text, end) is not None
+        or is_tried(text[: value.start()])
         or denied_before(text[: value.start()])
         or denied_after(text[end:])
         or _CHANGED_BEFORE.search(before + " ") is not None
         or _CHANGED_AFTER.match(text, end) is not None
     )
+
+
+def is_tried(before: str) -> bool:
+    """Whether a text says that what follows it is only tried, excluded or compared with: "It fails for"."""
+    return _ONLY_TRIED.search(before[-60:]) is not None
 
 
 def _first_of(text: str, formula: re.Match[str]) -> re.Match[str]:

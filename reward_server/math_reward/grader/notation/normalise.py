@@ -87,7 +87,7 @@ _SIGNS = {html5[f"{name};"]: rf"\{name} " for name in _NAMED.split()} | {
 # "84 संतरे", "39টি", "20 км/ч": a number and what is counted or measured, in a script that no formula has.
 _NAME = (
     r"[\u0400-\u052f\u0590-\u06ff\u0900-\u0e7f\u10a0-\u10ff]"
-    r"(?:[^\W\d_]|[\u0900-\u0e7f\u0610-\u065f]){0,24}"
+    r"(?:[^\W\d_²³]|[\u0900-\u0e7f\u0610-\u065f]){0,24}[²³]?"
 )
 _COUNTED = re.compile(rf"^(\W{{0,3}}\d[\d.,/]{{0,20}})\s?({_NAME})(?:(?:/| в | प्रति )({_NAME}))?[।.]?\Z")
 _NO_THING = re.compile("тыс|млн|млрд|дюжин|दर्जन|нет|не(?:т|вер|прав)|ошиб|गलत|नहीं|خطأ|خاطئ|ليس")
@@ -611,8 +611,8 @@ def ascii_signs(text: str) -> str:
 def _counted(match: re.Match[str]) -> str:
     """A number with its unit; a counted thing is dropped."""
     names = [name.lower() for name in match.groups()[1:] if name is not None]
-    if all(map(is_unit, names)):
-        return rf"{match[1]} \text{{ {'/'.join(names)}}}"
+    if all(is_unit(name.rstrip("²³")) for name in names):
+        return rf"{match[1]} \text{{ {'/'.join(names).replace('²', '^2').replace('³', '^3')}}}"
     is_thing = len(names) == 1 and names[0] not in MULTIPLIERS and not _NO_THING.match(names[0])
     return match[1] if is_thing else match[0]
 

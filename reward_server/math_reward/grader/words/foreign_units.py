@@ -24,6 +24,7 @@ FOREIGN_UNITS = {
     "gram": "gramm gramme grammes gramo gramos grama gramas grammi грамм грамма граммов г ग्राम غرام جرام غراما",
     "kilogram": "kilogramm kilogramme kilogrammes kilogramo kilogramos quilograma quilogramas chilogrammi kilos quilos"
     " килограмм килограмма килограммов кг किग्रा किलोग्राम كجم كيلوغرام",
+    "mile": "meile meilen milla millas milha milhas miglia миля мили миль",
     "ton": "tonnen tonelada toneladas tonnellate тонна тонны тонн",
     "liter": "litern litro litros litri литр литра литров л लीटर لتر لترا",
 }
