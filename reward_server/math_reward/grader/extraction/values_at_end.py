@@ -55,6 +55,9 @@ _IN_A_CONDITION = re.compile(r"(?:^|[.;\n]\s?)(?:if|when|suppose|assume|unless)\
 _GOES_ON = re.compile(r"\s?(?:\.\.\.|…)\s*$")
 # A calculation without its result, as where a text was cut off: "5 + 7 equals".
 _APPROXIMATED = re.compile(r"(?:^|[\s=:])(?P<value>[^\s=≈:]{0,30}[/√π^][^\s=≈:]{1,30}|√\d{1,9}|π)\s?≈\s?\Z")
+# "$x = 42$. However, we are only interested in those of them that can be divided by"
+_CUT_OFF = re.compile(r"[^a-zA-Z]{0,12}[.\n]\s{1,4}[A-Z](?:[^\s\d]+\s+){8,60}[a-z]{2,12}\s{0,3}\Z")
+_IN_OPEN_FORMULA = re.compile(r"[a-z*]\s\$\s?[a-zA-Z]\s[^$\n]{1,40}\Z")
 _CALCULATION = re.compile(r"(?=.*\d\s?[-+*×·−]\s?\d)[\d\s.,+*×·()−/-]+")
 _NAMES_IT = re.compile(
     r"[^.,!?\n]{0,24}?,? ?(?:which )?(?:is|are) (?:now )?(?:the|our|her|his|their|its|[A-Z]\w+'s) (?:\w+ )?"
@@ -190,6 +193,8 @@ def _value_at_end(text: str) -> str | None:
         formula = None
     number = _last_number(text)
     last = max((match for match in (formula, number) if match), key=lambda match: match.end(), default=None)
+    if last is not None and (_CUT_OFF.match(text, last.end()) or _IN_OPEN_FORMULA.search(text)):
+        return None
     if last is not None and is_denied(text, _first_of(text, last) if last is formula else last, last):
         return None
     if formula is not None and (number is None or number.start() < formula.end()):

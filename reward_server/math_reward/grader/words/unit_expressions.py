@@ -144,6 +144,8 @@ def _has_variable(prompt: str, letters: str) -> bool:
     formulas = _IN_ROMAN.sub(" ", prompt)
     names = "".join({letter for letter in letters.lower() if letter.isalpha()})
     in_words = re.search(rf"(?<![^\W_])[{names}](?![^\W_])", re.sub(r"(?<=\d) [a-z]{1,2}(?:/[a-z]\b)?", " ", formulas))
-    in_formulas = any(re.search(rf"[{names}]", formula) for formula in re.findall(r"\$[^$]*\$|\\\((?:(?!\\\().)*?\\\)", formulas))
+    in_formulas = any(
+        re.search(rf"[{names}]", formula) for formula in re.findall(r"\$[^$]*\$|\\\((?:(?!\\\().)*?\\\)", formulas)
+    )
     adjacent = re.search(rf"\d[{names}](?![a-z])", formulas)
     return bool(_ASKS_FOR_LETTERS.search(prompt) or in_words or in_formulas or adjacent)
