@@ -33,7 +33,7 @@ from math_reward.grader.notation.syntax import (
     symbols,
     walk,
 )
-from math_reward.grader.words.units import unit_name
+from math_reward.grader.words.units import measure, unit_name
 
 QUESTION_CHARACTERS = 500
 """How much of a prompt's end is searched for a phrase: few-shot examples before it ask for other forms."""
@@ -76,9 +76,20 @@ def _missing(said: Node, expected: Node, question: str) -> str | None:
     if isinstance(_value(expected), Number) and _is_unfinished(_value(said)):
         return "calculated to the end"
     units, others = _units(expected), _units(said)
-    if others and others != units and any(unit_name(word) in units for word in _IN_UNITS.findall(question)):
+    asked = {unit_name(word) for word in _IN_UNITS.findall(question)}
+    if (
+        others
+        and others != units
+        and (asked & units or (not units and _measures_alike(asked - others, others - asked)))
+    ):
         return "in another unit"
     return None
+
+
+def _measures_alike(asked: set[str], others: set[str]) -> bool:
+    """Whether one of these units measures the same as one of the others: metres and kilometres."""
+    dimensions = {found.dimension for unit in asked if (found := measure(unit)) is not None}
+    return any(found is not None and found.dimension in dimensions for found in map(measure, others))
 
 
 def _value(node: Node) -> Node:

@@ -35,6 +35,7 @@ CACHED_VERDICTS = 16_384
 CACHED_VERDICT_BYTES = 64 * 2**20
 # "0.00 equals 0.01 dollars" contradicts itself as it does without the unit.
 _UNIT_AT_END = re.compile(r"(?<=[\d$)])\s[a-zA-Z]{1,16}(?:[/·* ][a-zA-Z]{1,16}(?:\^?-?\d)?){0,4}\Z")
+_TAG = re.compile(r"</?[a-z_]{1,20}>")
 _DIRECTIONS = frozenset("\u202d\u202e\u2066\u2067\u2068")
 PHRASE_CHARACTERS = 3_000
 """How much of a completion's end is searched for a phrase that announces another answer than yes or no."""
@@ -122,7 +123,7 @@ def _grade(completion: str, references: list[str], prompt: str | None, options: 
             return Grade(Verdict.PROMPT_NOT_FOUND, None, first, detail)
         completion = without_quote(response, prompt)
 
-    said = final_answer(completion, options.mode)
+    said = final_answer(completion, options.mode) or _by_question(completion, prompt, options.mode)
     if said is None or not said.boxed:
         by_truth = _by_truth(completion, said, usable, prompt) if options.mode is Mode.LENIENT else None
         if by_truth is not None:
@@ -151,6 +152,18 @@ def _grade(completion: str, references: list[str], prompt: str | None, options: 
             detail = "The text after the box states another answer."
             graded = dataclasses.replace(graded, verdict=Verdict.AMBIGUOUS, detail=detail)
     return dataclasses.replace(graded, span=span_of(said, given))
+
+
+def _by_question(completion: str, prompt: str | None, mode: Mode) -> Statement | None:
+    """The answer of a text without boxes and thoughts, if its last sentence repeats the question with a number."""
+    if mode is Mode.STRICT or prompt is None or "<think>" in completion or BOX.search(completion):
+        return None
+    text = _TAG.sub("", completion).rstrip()
+    asked = asked_value(text[-PHRASE_CHARACTERS:], None, prompt)
+    if asked is None:
+        return None
+    before, _, after = text.rpartition(asked)
+    return Statement(asked, boxed=False, before=before, after=after)
 
 
 def _by_truth(

@@ -54,15 +54,14 @@ _CONCLUDES = r"(?:so|thus|hence|therefore)\b"
 _DENIAL = r"\s(?:is|are)(?:\s(?:therefore|thus|indeed|also|hence))?(?P<denied>\snot|n't)?\s"
 
 
-def asked_value(text: str, answer: str, prompt: str) -> str | None:
+def asked_value(text: str, answer: str | None, prompt: str) -> str | None:
     """The number before the noun that the prompt asks for, in a last sentence that repeats the whole question with its
-    conditions; None where the answer that was read is no condition, or something else is said of the number.
+    conditions; None where the answer that was read is none of these, or something else is said of the number.
     """
     prompt = prompt[-PROMPT_CHARACTERS:]
     question = last_match(_HOW_MANY, prompt)
     sentence = _LABEL.sub("", _SENTENCE.split(text.rstrip(" .。\n*"))[-1])
-    read = _DIGITS.search(answer)
-    if question is None or read is None or len(sentence) > SENTENCE_CHARACTERS or _NO_PLAIN_SENTENCE.search(sentence):
+    if question is None or len(sentence) > SENTENCE_CHARACTERS or _NO_PLAIN_SENTENCE.search(sentence):
         return None
     stems = {word[:4] for word in _WORD.findall(sentence.lower())}
     if not {word[:4] for word in _WORD.findall(question["rest"].lower()) if word not in _COMMON} <= stems:
@@ -75,8 +74,9 @@ def asked_value(text: str, answer: str, prompt: str) -> str | None:
         is_given = _gives(prompt, number["number"], after) and not re.match(noun, after, re.IGNORECASE)
         before = sentence[max(0, number.start() - 60) : number.start()]
         (conditions if is_given and _CONDITION.search(before) else others).append(number)
-    is_condition = any(read[0] in condition["number"] for condition in conditions)
-    if len(others) != 1 or not is_condition:
+    read = _DIGITS.search(answer or "")
+    is_condition = read is not None and any(read[0] in condition["number"] for condition in conditions)
+    if len(others) != 1 or not (answer is None or is_condition):
         return None
     followed = re.match(noun, sentence[others[0].end() :], re.IGNORECASE)
     return others[0]["number"].strip() if followed else None
