@@ -142,9 +142,10 @@ def _grade(completion: str, references: list[str], prompt: str | None, options: 
             return parts
     if graded.verdict is Verdict.WRONG and not said.boxed and prompt is not None:
         asked = asked_value(said.before + said.text + said.after, said.text, prompt)
-        second = said if asked is None else dataclasses.replace(said, text=asked)
-        other = _graded(second, usable, prompt, options)
-        said, graded = (second, other) if other.correct else (said, graded)
+        if asked is not None:
+            second = dataclasses.replace(said, text=asked)
+            other = _graded(second, usable, prompt, options)
+            said, graded = (second, other) if other.correct else (said, graded)
     if graded.correct and (later := later_answer(said)) is not None:
         rounded = dataclasses.replace(options, allow_rounded=True)
         other = _graded(Statement(later, boxed=False), usable, prompt, rounded)
