@@ -198,8 +198,9 @@ def _graded(said: Statement, usable: list[Reference], prompt: str | None, option
     refused = _refused(said, first)
     if refused is not None:
         return refused
-    says_no = truth(said.text) is False or first_truth(said.text) is False
-    denial = None if says_no else denied_inside(said.text)
+    denial = denied_inside(said.text)
+    if denial is not None and False in (truth(said.text), first_truth(said.text)):
+        denial = None  # It belongs to the answer: "No, it is wrong."
     if denial is not None and not any(denial in reference.given for reference in usable):
         detail = "The words in the answer deny it."
         return Grade(Verdict.AMBIGUOUS, _shown(said.text), first, detail, Stage.STRING)

@@ -145,6 +145,8 @@ _AGAIN = (
     r"\s(?:(?:is|was) (?:wrong|incorrect|not (?:right|correct|the (?:right |correct )?answer))|(?:cannot|can't) be"
     r" (?:right|correct))\b"
 )
+# What each text that `_AGAIN` matches has: it has the answer in it, so it is compiled for each, which takes long.
+_IS_WRONG = re.compile(r"\b(?:is|was) (?:wrong|incorrect|not )|\b(?:cannot|can't) be ", re.IGNORECASE)
 _THAT_IS_WRONG = re.compile(
     r"[.,]?\s(?:that|this|which)(?:'s| is) (?:wrong|incorrect|not (?:right|correct))[.!\s]{0,3}\Z", re.IGNORECASE
 )
@@ -248,12 +250,14 @@ def taken_back(said: Statement) -> bool:
 
 def denied_later(said: Statement) -> bool:
     """Whether the text behind an answer takes it back: "Wait, so 42 is not right.", "It is 42. That is wrong." """
-    value = re.escape(said.text.strip(" $"))
     text = said.after[:LATER_CHARACTERS]
     if not said.boxed:
         text = said.before[-LATER_CHARACTERS:] + said.text + text
         if not said.text.isalpha() and _THAT_IS_WRONG.match(said.after):
             return True
+    if not _IS_WRONG.search(text):
+        return False
+    value = re.escape(said.text.strip(" $"))
     return re.search(_AGAIN.replace("VALUE", value), text, re.IGNORECASE) is not None
 
 

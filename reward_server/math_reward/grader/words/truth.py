@@ -59,8 +59,10 @@ def same_truth(reference: str, answer: str) -> bool | None:
 def first_truth(text: str) -> bool | None:
     """The yes or no that a text begins with, if nothing behind it says another or doubts it."""
     first = _FIRST.match(text)
+    if first is None:
+        return None
     words = list(SAID.finditer(text))
-    if first is None or (len(words) > 1 and words[-1].end() > len(text.rstrip(" .}!")) - 1):
+    if len(words) > 1 and words[-1].end() > len(text.rstrip(" .}!")) - 1:
         return None
     sentence = _SHORT_SENTENCE.fullmatch(text, first.end())
     is_yes = truth(first["word"])
