@@ -4,7 +4,7 @@ A library without HTTP, processes or time limits: ``grade(completion, reference)
 worker processes of ``math_reward.pool``, which can be killed, since nobody has read the text before.
 """
 
-from math_reward.grader.grading import cache_info, grade
+from math_reward.grader.grading import grade
 from math_reward.grader.verdict import Grade, Mode, Options, Stage, Verdict
 
-__all__ = ["Grade", "Mode", "Options", "Stage", "Verdict", "cache_info", "grade"]
+__all__ = ["Grade", "Mode", "Options", "Stage", "Verdict", "grade"]

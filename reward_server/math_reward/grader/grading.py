@@ -85,11 +85,6 @@ def _texts(reference: object) -> list[str]:
     return texts
 
 
-def cache_info() -> dict[str, tuple[int, int]]:
-    """Hits and misses of the caches of verdicts and of references that were read, since this process started."""
-    return {name: cache.info() for name, cache in (("verdict", _verdicts), ("reference", REFERENCES))}
-
-
 def forget() -> None:
     """Empties the caches, as before the first item."""
     for cache in (_verdicts, REFERENCES, ANSWERS):

@@ -2,19 +2,12 @@
 
 import sys
 from collections.abc import Callable, Hashable
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 BYTES_A_CHARACTER = 500
 """What the trees of a text take for each of its characters, with room to spare."""
 
 Made = TypeVar("Made")
-
-
-class CacheInfo(NamedTuple):
-    """How often something was there, and how often it had to be made."""
-
-    hits: int
-    misses: int
 
 
 class Memory(Generic[Made]):
@@ -33,20 +26,15 @@ class Memory(Generic[Made]):
         self._new: dict[Hashable, Made] = {}
         self._old: dict[Hashable, Made] = {}
         self._size_of_new = 0
-        self._hits = self._misses = 0
 
     def get(self, key: Hashable, make: Callable[[], Made], *texts: str) -> Made:
         """What was made for the key, or is made now. ``texts``: all that the key and what is made hold."""
         found = self._new.get(key)
         if found is not None:
-            self._hits += 1
             return found
         found = self._old.get(key)
         if found is None:
-            self._misses += 1
             found = make()
-        else:
-            self._hits += 1
         size = sum(sys.getsizeof(text) + BYTES_A_CHARACTER * len(text) for text in texts)
         if size <= self._size // 16:
             if self._size_of_new + size > self._size // 2 or len(self._new) >= self._entries // 2:
@@ -60,11 +48,6 @@ class Memory(Generic[Made]):
         self._new.pop(key, None)
         self._old.pop(key, None)
 
-    def info(self) -> CacheInfo:
-        """Since the process started, or it was cleared."""
-        return CacheInfo(self._hits, self._misses)
-
     def clear(self) -> None:
         """Forgets everything."""
         self._new, self._old, self._size_of_new = {}, {}, 0
-        self._hits = self._misses = 0

@@ -2,7 +2,7 @@
 
 import pytest
 
-from math_reward.grader import Verdict, cache_info, grade
+from math_reward.grader import Verdict, grade
 
 from ...refusals import assert_refusal
 
@@ -35,16 +35,6 @@ def test_a_completion_that_is_no_text_is_an_error_that_names_its_type():
 
     assert result.verdict is Verdict.ERROR
     assert_refusal(str(result.detail), "int")
-
-
-def test_equal_questions_are_answered_from_the_cache():
-    before = cache_info()
-    for _ in range(3):
-        grade(r"\boxed{271828 + 1}", "271829")
-    after = cache_info()
-
-    assert after["verdict"][0] - before["verdict"][0] == 2
-    assert after["verdict"][1] - before["verdict"][1] == 1
 
 
 @pytest.mark.parametrize(
