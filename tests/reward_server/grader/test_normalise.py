@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from math_reward.grader.notation.normalise import REWRITES, compact, normalise, without_delimiters
+from math_reward.grader.notation.normalise import compact, normalise, without_delimiters
+from math_reward.grader.notation.rewrites import REWRITES
 
 SPELLINGS = [
     ("42", "42"),

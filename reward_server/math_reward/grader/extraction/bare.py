@@ -12,6 +12,7 @@ WHOLE_CHARACTERS = 400
 """A longer text is never only an answer."""
 PROSE_WORD = re.compile(r"(?<!\\)(?<![a-zA-Z])[^\W\d_⁰-₟²³¹]{2,}")
 LATEX_WORD = re.compile(r"\\[a-zA-Z]+|(?<=\\begin\{)\w+|(?<=\\end\{)\w+|\\(?:text|mathrm|operatorname)\s?\{[^{}]*\}")
+IDEOGRAPHS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _PRODUCT = re.compile(r"[a-z]?π[a-z]?|[abc]{2,3}|[xyz]{2,3}|[acnkpt][xyz]")
 MATHEMATICS = frozenset(
     {*SPELLED, *SYMPY_NAMES, *GREEK, *UNITS, "or", "and", "pi", "infty", "oo", "inf", "Matrix", "mu", "nu"} - {"mod"}

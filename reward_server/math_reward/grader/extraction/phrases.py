@@ -124,6 +124,11 @@ def last_match(pattern: re.Pattern[str], text: str, start: int = 0, end: int | N
     return next(iter(deque(matches, maxlen=1)), None)
 
 
+def first_group(match: re.Match[str] | None) -> str | None:
+    """What the first group matched; None without a match."""
+    return None if match is None else match[1]
+
+
 FILLER = re.compile(
     r"(?:[\s*:：]|\b(?:definitely|clearly|simply|just|therefore|thus|exactly|approximately|about|equal\ to|indeed"
     r"|option|choice|for\ sure|donc|also|daher|i\ (?:think|believe)(?:\ that)?(?:\ it\ is|\ it's)?)\b)*",

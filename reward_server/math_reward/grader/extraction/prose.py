@@ -6,14 +6,21 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
+from math_reward.grader.extraction.afterwards import AFTERWARDS, corrects, without_remark
 from math_reward.grader.extraction.around import denied_after, denied_before
-from math_reward.grader.extraction.bare import LATEX_WORD, MATHEMATICS, PROSE_WORD, is_bare
+from math_reward.grader.extraction.bare import IDEOGRAPHS, PROSE_WORD, is_bare
 from math_reward.grader.extraction.document import json_value, last_row, undressed
 from math_reward.grader.extraction.equation_at_end import equation_at_end
-from math_reward.grader.extraction.phrases import ENDING, FILLER, HOPE, last_match, last_phrase
+from math_reward.grader.extraction.letters import (
+    ANOTHER_LETTER,
+    LETTER_ALONE,
+    SEVERAL_LETTERS,
+    YES_OR_NO,
+    first_word,
+    last_choice,
+)
+from math_reward.grader.extraction.phrases import ENDING, FILLER, HOPE, first_group, last_match, last_phrase
 from math_reward.grader.extraction.values_at_end import (
-    DENIED_AFTER,
-    DENIED_BEFORE,
     DENIED_IN_CHINESE,
     FORMULA,
     NUMBER,
@@ -24,9 +31,15 @@ from math_reward.grader.extraction.values_at_end import (
     values_at_end,
 )
 from math_reward.grader.extraction.whole_value import whole_of
+from math_reward.grader.extraction.words_at_end import (
+    FEW_WORDS,
+    counted_in_words,
+    last_word,
+    verdict_at_end,
+    with_digits,
+    words_alone,
+)
 from math_reward.grader.words.chinese_numbers import UNITS_AFTER_DIGITS
-from math_reward.grader.words.number_words import number_in_words
-from math_reward.grader.words.truth import SAID, WORD, truth
 
 _REFUSAL = re.compile(
     r"(?:n['o]t|not|unable to) (?:know|determine|solve|answer|find|tell|say|compute|figure|verify"
@@ -40,34 +53,10 @@ _SENTENCE_WITH_NUMBER = re.compile(r"(?:the|he|she|they|it|we|i|there|john|a|an)
 _OR_A_NUMBER = re.compile(r"\bor \$?-?\d")
 # "56, though ...", "42, because 6 * 7 = 42"
 _VALUE_AND_CLAUSE = re.compile(r"(\$?-?\d[\d,]*(?:\.\d+)?(?:/\d+)?\s?%?)\s?[,;]\s(?=[a-zA-Z])(?!(?:or|and)\b)")
-_CHOICE = re.compile(
-    r"(?:\b(?:it's|it\s+is|is|be|choose|pick|select|go(?:ing)? with|[Hh]ence|[Tt]hus|leav(?:es|ing)"
-    r"|[Oo]ption|[Cc]hoice|[Aa]nswer|[Aa]ntwort|[Rr]éponse|[Rr]espuesta|[Rr]isposta|[Oo]pci[óo]n|[Oo]pção|[Aa]lternativa"
-    r"|(?:[Rr]ichtig|[Kk]orrekt)e?(?:\s\w+)?\s(?:ist|:))|选项|选择?|是|为)"
-    r"\s*[:：–—-]?\s*[(\[]?(?P<letter>[A-J])[)\]]?\s*"
-    r"(?:[.)。]|$|,? ?(?:because|since|denn|da|car|porque)\b|是正确|正确|is correct)"
-)
-_LETTERS = re.compile(
-    r"\b(?:is|are|be|choose|select)\s((?:\([A-J]\),? (?:and |und |et |y )?){1,8}\([A-J]\))[.!\s]{0,3}$"
-)
-_SEVERAL_LETTERS = re.compile(r"\(?[A-J]\)?(?:(?:,|、|，|&|,? and) ?(?:and )?\(?[A-J]\)?(?![a-zA-Z]))+")
 _JOINED_LETTERS = re.compile(r"[A-J]{2,6}")
-_LETTER_IS = re.compile(
-    r"(?<![\w\\])[(\[]?(?P<letter>[A-J])[)\]]?(?: is (?:the )?(?:correct|right|best)\b[^.\n]{0,30}|选项|(?:是"
-    r"|选项)?正确的?)[.!。]?\s*$"
-)
-_LETTER_FIRST = re.compile(
-    r"[(\[]?(?P<letter>[A-J])[)\]]?(?:(?:[.,:)]|$)(?:\s|$)|\s(?=is (?:the )?(?:correct|right)\b))"
-)
-_ANOTHER_LETTER = re.compile(r"\b(?:maybe|perhaps|possibly)(?: be| it is)? \(?[A-J]\b")
-LETTER_ALONE = re.compile(r"\**\(?(?P<letter>[A-J])\)?\**[.)]?\**")
-_YES_OR_NO = re.compile(
-    rf"[\[({{\"“]{{0,2}}(?P<word>{WORD}|si)(?!\w)[\])}}\"”]{{0,2}}\s?(?:[.,!:;—–-]|，|،|।|。|$)", re.IGNORECASE
-)
 _SENTENCE_END = re.compile(r"(?<=[^\d\s.])\.(?=\s|$)|\. ?(?=[A-Z][a-z])|\n\n|[!?。](?=\s|$)|。")
 _WORDS_ALONE = re.compile(r"\\text\s?\{[^{}]{1,80}\}")
 _VALUE_FIRST = re.compile(r"[\w$\\(){}\[\]+\-−.,/^√π%° ]{0,80}$")
-_IDEOGRAPHS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _AFTER_EQUALS = re.compile(r"=([^=\u3040-\u9fff]{1,80})$")
 # 小明有6个苹果: one number among words.
 _COUNTED = re.compile(
@@ -87,43 +76,10 @@ _ANSWER_AFTER = re.compile(
     r"|correct )?answer\b(?! to)",
     re.IGNORECASE,
 )
-_TRUTH = re.compile(
-    r"(?:^|[.;,\n]\s?|\b(?:so|thus|hence|therefore)\s)(?:the|this)\s(?:statement|claim|proposition|assertion|conjecture)"
-    r"\sis\s(true|false)[.!\s]{0,3}$",
-    re.IGNORECASE,
-)
 _CHOICE_AND_VALUE = re.compile(r"\(?[A-J]\) ?(?:[^A-Za-z]{1,60}|\$[^$]{1,60}\$)")
-_NO_SOLUTION = re.compile(
-    r"\b(?:there (?:is|are)|has|have) (no (?:real |integer |such )?solutions?)(?:\s?\([^()\n]{0,20}\))?[.!\s]{0,3}$",
-    re.IGNORECASE,
-)
-_NO_SUCH = re.compile(
-    r"\bthere (?:is|are) no such (?:\w+ ){0,2}\w+(?:\s?[$(][^$\n]{1,20}[$)])?[.!\s]{0,3}$", re.IGNORECASE
-)
 _BOLD = re.compile(r"(?<![\w*])\*\*(?!\s)([^*\n]{1,80}?)\*\*(?![\w*])")
-# What follows an answer and repeats other numbers: a check, a remark.
-_AFTERWARDS = re.compile(
-    r"(?:^|(?<!\n\d)(?<!\n\d\d)[.。;!\n✓✔]|\s\(|[,$]\s)\s{0,4}"
-    r"(?:let(?:'s| us| me) (?:check|verify)|to (?:check|verify)"
-    r"|(?:quick |double[ -])?check|checking|verification|proof|indeed|fun fact|(?:a|one|the) common mistake|probe"
-    r"|vérification|comprobación|verifica|verificação|проверка|検算|检验|验证|驗證|검산)(?!\w)",
-    re.IGNORECASE,
-)
-_FAILS = re.compile(r"\b(?:fails?|wrong|incorrect|mistake|instead|actually|, not|real value)\b", re.IGNORECASE)
-_CONCLUDES = re.compile(
-    r"\b(?:so|thus|hence|therefore)\b[^.\n=]{0,30}(?:=|\bis)\s\$?(?P<value>-?\d[\d,]*(?:\.\d+)?)", re.IGNORECASE
-)
-# "42 (for comparison, 31² = 961).": it speaks of the answer, and neither doubts it, nor limits it, nor is another one.
-_REMARK = re.compile(r"(?<=[\w)}\]$*%²³])\s*[(（](?P<said>[^()（）\n]{3,240})[)）][\s.。*]{0,4}\Z")
 # The end of an object that is not JSON, since its quotes or backslashes are not escaped.
 _JSON_END = re.compile(r'\.?"[\s\]]{0,20}\}[\s`]{0,12}\Z')
-_NO_REMARK = re.compile(
-    r"\b(?:or|nor|not|no|n't|wrong|incorrect|false|but|actually|should|mistakes?|error|unsure|sure|guess|maybe|perhaps"
-    r"|possibly|students?|naive|careless|attempt|tried|reject\w*|discard\w*|instead of"
-    r"|if|unless|otherwise|except|only|ou|oder)\b|[?？]|或|不|若|如果|假设"
-    r"|^(?:for (?!comparison|example|instance|reference)|when|where|with|approximately|mod|and)\b",
-    re.IGNORECASE,
-)
 _RETRACTED = re.compile(
     r"\b(?:wrong|incorrect|false|mistakes?|mistaken|errors?|erred|forgot\w*|should|really|actually|however|but|instead|no|not"
     r"|students?|naive|guess\w*|wait|sorry)\b|n't\b",
@@ -136,28 +92,6 @@ _REASON_AFTER = re.compile(
 )
 _BULLETS = re.compile(r"(?:^|\n)((?:[ \t]*[-*•][ \t]+[^\n]{1,80}(?:\n|$)){2,12})\s*$")
 _STEP = re.compile(r"\d\s?[+*×·]\s?\d|\d\s[-−]\s\d|=.*=")
-# "It is an equilateral triangle", "so they are parallel"
-_PREDICATE = re.compile(
-    r"\b(?:is|are|was|were|be|called|ist|sind|est|sont|es|son|é|são)\s+(?:(?:an?|the|ein|eine|une?|una?|el|la|le|um|uma)\s+)?"
-    r"((?:[^\W\d_]|['’-]){2,30}(?:\s(?:[^\W\d_]|['’-]){2,30}){0,2})[.!\s]{0,3}$",
-    re.IGNORECASE,
-)
-_THERE_ARE = re.compile(r"\bthere (?:is|are|were|will be) (?:only |exactly )?([a-z]+(?:-[a-z]+)?)\b", re.IGNORECASE)
-_HOW_MANY = re.compile(
-    r"\b(?:there (?:is|are|were|will be)|has|have|had|pays?|costs?|needs?|gets?|earns?|takes?)"
-    r"\s(?:only |exactly )?([a-z]+(?:-[a-z]+)?)"
-    r"(?: [a-zA-Z-]{2,20}){1,4}[.!\s]{0,3}\Z",
-    re.IGNORECASE,
-)
-_FEW_WORDS = re.compile(
-    r"(?:(?:an?|the)\s)?((?:[^\W\d_]|['’-]){3,30}(?:\s(?:[^\W\d_]|['’-]){2,30}){0,2})[.!]?", re.IGNORECASE
-)
-_DOUBTED = re.compile(
-    r"\b(?:not|never|n't|doubt|deny|hardly|wonder|who|what|unclear|dunno|maybe|perhaps|if|whether|unless|tried|methods?|ways)\b",
-    re.IGNORECASE,
-)
-_ARTICLES = frozenset(["one", "ein", "eine", "eins", "un", "une", "una", "uno", "um", "uma", "один"])
-_WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 
 
 class Told(NamedTuple):
@@ -189,7 +123,7 @@ PLACES = (
     ),
     Place(
         'before "is the answer"',
-        lambda told: _found(last_match(_ANSWER_AFTER, told.text)),
+        lambda told: first_group(last_match(_ANSWER_AFTER, told.text)),
         "42 is the answer; 13 the sum.",
     ),
     Place(
@@ -199,13 +133,11 @@ PLACES = (
     ),
     Place(
         "the verdict on a statement at the end",
-        lambda told: (
-            _found(_TRUTH.search(told.text[-60:]) or _NO_SOLUTION.search(told.text[-60:])) or _none_such(told.text)
-        ),
+        lambda told: verdict_at_end(told.text),
         "If both are even numbers hence the statement is true.",
     ),
-    Place("the letter of a choice at the end", lambda told: _last_choice(told.text), "So I choose (B)."),
-    Place("a letter, yes or no at the start", lambda told: _first_word(told.text), "B. Both 6 and 7 do."),
+    Place("the letter of a choice at the end", lambda told: last_choice(told.text), "So I choose (B)."),
+    Place("a letter, yes or no at the start", lambda told: first_word(told.text), "B. Both 6 and 7 do."),
     Place(
         "at the start, with its reason behind it",
         lambda told: _value_with_reason(told.text) if told.phrase is None else None,
@@ -217,11 +149,11 @@ PLACES = (
     Place("the equation at the end", lambda told: equation_at_end(told.text), "3x is 6, so in all y = 6x."),
     Place(
         "a number in words in the last sentence",
-        lambda told: _counted(told.text),
+        lambda told: counted_in_words(told.text),
         "The graph of $y=2$ has two asymptotes.",
     ),
     Place("the value at the end", lambda told: values_at_end(told.text), "So both have 42 apples."),
-    Place("a word at the end", lambda told: _last_word(told.text), "All sides are equal, so it is a square."),
+    Place("a word at the end", lambda told: last_word(told.text), "All sides are equal, so it is a square."),
 )
 """The first that has an answer counts."""
 
@@ -232,34 +164,16 @@ def answer_in(text: str, bold: str | None = None) -> str | None:
         return said
     if '"}' in "".join(text[-40:].split()) and last_phrase(text) is None:
         text = _JSON_END.sub(".", text, count=1)
-    text = _without_remark(text)
+    text = without_remark(text)
     hope = last_match(HOPE, text)
     text = undressed(text if hope is None else text[: hope.start()].rstrip())
-    if _AFTERWARDS.search(text):
+    if AFTERWARDS.search(text):
         phrase = last_phrase(text)
-        afterwards = _AFTERWARDS.search(text, 0 if phrase is None else phrase.end())
+        afterwards = AFTERWARDS.search(text, 0 if phrase is None else phrase.end())
         early = None if afterwards is None else _first_of(text[: afterwards.start() + 1], bold)
-        if afterwards is not None and early and not _corrects(text[afterwards.end() :], early):
+        if afterwards is not None and early and not corrects(text[afterwards.end() :], early):
             return early
     return _first_of(text, bold)
-
-
-def _corrects(check: str, answer: str) -> bool:
-    """Whether a check after an answer fails, or concludes with another number."""
-    concluded = last_match(_CONCLUDES, check)
-    return _FAILS.search(check) is not None or (concluded is not None and concluded["value"] not in answer)
-
-
-def _without_remark(text: str) -> str:
-    """``text`` without a remark in brackets at its end, of two words or more."""
-    begin = max(0, len(text) - 260)
-    remark = _REMARK.search(text[begin:])
-    if remark is None or _NO_REMARK.search(remark["said"]) or denied_after(remark["said"]):
-        return text
-    words = PROSE_WORD.findall(LATEX_WORD.sub(" ", remark["said"]))
-    is_prose = len([word for word in words if word.lower() not in MATHEMATICS]) > 1
-    is_prose = is_prose or len(_IDEOGRAPHS.findall(remark["said"])) > 2
-    return text[: begin + remark.start()] if is_prose else text
 
 
 def emphasised(text: str) -> str | None:
@@ -268,10 +182,8 @@ def emphasised(text: str) -> str | None:
     found = _BOLD.findall(paragraph)
     if len(found) != 1 or found[0].endswith((":", "：")):
         return None
-    is_word = _FEW_WORDS.fullmatch(found[0]) and (
-        not any(map(str.isdigit, paragraph))
-        or paragraph.rstrip(" .!").endswith("**")
-        or _YES_OR_NO.fullmatch(found[0])
+    is_word = FEW_WORDS.fullmatch(found[0]) and (
+        not any(map(str.isdigit, paragraph)) or paragraph.rstrip(" .!").endswith("**") or YES_OR_NO.fullmatch(found[0])
     )
     return str(found[0]) if is_bare(found[0]) or is_word else None
 
@@ -288,25 +200,16 @@ def _whole(text: str) -> str | None:
     if _JOINED_LETTERS.fullmatch(text) and sorted({*text}) == [*text]:
         return text
     if not is_bare(text) and not _WORDS_ALONE.fullmatch(text):
-        is_phrase = _DOUBTED.search(text) is None and _PREDICATE.search(text) is None
-        said = _found(_FEW_WORDS.fullmatch(text)) if is_phrase else None
-        return None if said is None else with_digits(said)
+        return words_alone(text)
     line = last_row(text) if "\\begin" in text else text.rsplit("\n", 1)[-1].strip()
     before, arrow, after = line.rpartition(" → ")
     return after if arrow and "=" in before and is_bare(after) else line
 
 
-def with_digits(text: str) -> str:
-    """``2 dollars`` for "two dollars"; another text as it is."""
-    first, _, things = text.partition(" ")
-    number = number_in_words(first.lower()) if things else None
-    return text if number is None or number == 1 else f"{number} {things}"
-
-
 def _last_verdict(told: Told) -> str | None:
     """The yes or no that is a whole line below the phrase."""
     start = told.text.rfind("\n") + 1
-    said = _YES_OR_NO.fullmatch(told.text[start:].strip()) if told.phrase is not None else None
+    said = YES_OR_NO.fullmatch(told.text[start:].strip()) if told.phrase is not None else None
     return said["word"] if said is not None and told.phrase is not None and told.phrase.end() <= start else None
 
 
@@ -321,38 +224,6 @@ def _items(text: str) -> str | None:
     return ", ".join(item.strip("$") for item in items)
 
 
-def _counted(text: str) -> str | None:
-    """The number of things in a last sentence without digits behind it: "The graph of $y=2$ has two asymptotes"."""
-    counted = _HOW_MANY.search(text[-160:])
-    return counted[1] if counted is not None and _is_number(counted[1].lower()) else None
-
-
-def _last_word(text: str) -> str | None:
-    """The words after the last verb of a clause without numbers, or its only number word."""
-    clause = re.split(r"[.!?。\n]\s|[,;:] ", text.rstrip(" .!。"))[-1]
-    counted = _found(_THERE_ARE.search(clause))
-    if counted is not None and _is_number(counted.lower()):
-        return counted
-    if any(map(str.isdigit, clause)) or _DOUBTED.search(clause):
-        return None
-    said = _found(_PREDICATE.search(clause[-120:]))
-    said = None if said is not None and (said.endswith("ly") or clause.startswith("which")) else said
-    numbers = [word for word in _WORD.findall(clause[-200:].lower()) if _is_number(word)]
-    return numbers[0] if len(numbers) == 1 and (said is None or numbers[0] in said.lower()) else said
-
-
-def _is_number(word: str) -> bool:
-    return word not in _ARTICLES and number_in_words(word) is not None
-
-
-def _none_such(text: str) -> str | None:
-    return "no solution" if _NO_SUCH.search(text[-80:]) else None
-
-
-def _found(match: re.Match[str] | None) -> str | None:
-    return None if match is None else match[1]
-
-
 def announced(text: str, phrase: re.Match[str]) -> str | None:
     """The answer after a phrase."""
     if phrase[0].startswith('"') and (value := json_value(text[phrase.end() :])):
@@ -364,32 +235,6 @@ def announced(text: str, phrase: re.Match[str]) -> str | None:
     if phrase[0].lower().endswith(("is", "are")) and _JUDGEMENT.match(rest):
         return None  # "I am sure that the answers are correct."
     return (_stated(rest) or None) if rest.strip() else None
-
-
-def _last_choice(text: str) -> str | None:
-    if (several := _LETTERS.search(text[-60:])) is not None:
-        return ", ".join(re.findall(r"[A-J]", several[1]))
-    choice = _CHOICE.search(text[-60:]) or _LETTER_IS.search(text[-80:])
-    if choice and not DENIED_BEFORE.search(text[-60:][: choice.start("letter")]) and "n't be" not in text[-60:]:
-        return choice["letter"]
-    return None
-
-
-def _first_word(text: str) -> str | None:
-    """A choice's letter, those of several, yes or no at the start of a short text."""
-    if len(text) <= 120 and (several := _SEVERAL_LETTERS.match(text)) is not None:
-        return several[0]
-    if (
-        "\n" not in text.strip()
-        and len(text) <= 120
-        and (choice := _LETTER_FIRST.match(text) or _YES_OR_NO.match(text))
-        and not DENIED_AFTER.match(text, choice.end(1))
-        and not _ANOTHER_LETTER.search(text, choice.end(1))
-        and len({truth(said[0]) for said in SAID.finditer(text)}) < 2  # not "No, wait. Yes."
-        and f" {chr(ord(choice[1][0]) + 1)}. " not in text[choice.end(1) :]  # A list of the choices.
-    ):
-        return choice[1]
-    return None
 
 
 def _value_with_reason(text: str) -> str | None:
@@ -410,7 +255,7 @@ def _last_line(text: str) -> str | None:
     letter = LETTER_ALONE.fullmatch(line)
     if letter:
         return letter["letter"]
-    if (said := _YES_OR_NO.fullmatch(line)) is not None:
+    if (said := YES_OR_NO.fullmatch(line)) is not None:
         return said["word"]
     return line if before and line and is_bare(line) and _VALUE_FIRST.fullmatch(line) else None
 
@@ -427,32 +272,32 @@ def _stated(rest: str) -> str | None:
     sentence = (rest[: end.start()] if end else rest).strip().strip("*").strip()
     sentence = _REASON.split(sentence, maxsplit=1)[0]
     sentence = ENDING.sub("", sentence.split("\n", 1)[0].strip()).strip().strip("*")
-    if len(sentence) > 200 or (len(_IDEOGRAPHS.findall(sentence)) > 6 and NUMBER.search(rest)):
+    if len(sentence) > 200 or (len(IDEOGRAPHS.findall(sentence)) > 6 and NUMBER.search(rest)):
         return None  # An explanation follows, and its last value counts.
     if sentence.endswith("}") and "{" not in sentence:
         sentence = sentence.rstrip('"} ')  # {answer: 15}
     sentence = undressed(sentence)
-    if (said := _YES_OR_NO.match(sentence)) and sentence[said.end("word") :][:1] in (",", ".", "", "]", "}", ")"):
+    if (said := YES_OR_NO.match(sentence)) and sentence[said.end("word") :][:1] in (",", ".", "", "]", "}", ")"):
         return said["word"]
     if _CHOICE_AND_VALUE.fullmatch(sentence):
         return f"({sentence.removeprefix('(')}"
     if "【" in sentence:
         sentence = sentence.partition("【")[0].strip()
-    if _IDEOGRAPHS.search(sentence) and (counted := _COUNTED.fullmatch(sentence)):
+    if IDEOGRAPHS.search(sentence) and (counted := _COUNTED.fullmatch(sentence)):
         denied = DENIED_IN_CHINESE.search(sentence[: counted.start(1)])
         return None if denied else counted[1] + unit_after(sentence, counted.end(1))
-    if _IDEOGRAPHS.search(sentence) and (value := _AFTER_EQUALS.search(sentence)):
+    if IDEOGRAPHS.search(sentence) and (value := _AFTER_EQUALS.search(sentence)):
         return value[1]
     if re.fullmatch(r"\(?[A-J]\)?|\(?[a-j]\)", sentence):
         return sentence.strip("()")
     sentence = _ARTICLE.sub("", sentence)
     letter = re.match(r"\(?([A-J])(?:[\s:.,)是正选，、：]|$)", sentence)
-    if (several := _SEVERAL_LETTERS.match(sentence)) is not None:
+    if (several := SEVERAL_LETTERS.match(sentence)) is not None:
         return several[0]
     if re.match(r"\(?[A-J]\)?,? or\b", sentence):
         return sentence
     if letter and (sentence.startswith("(") or re.match(r"(?!I [a-z])[A-J](?:[,:.)是正选，、：]| [a-z])", sentence)):
-        return None if _ANOTHER_LETTER.search(sentence, letter.end(1)) else letter[1]
+        return None if ANOTHER_LETTER.search(sentence, letter.end(1)) else letter[1]
     inner = last_match(FORMULA, sentence)
     if inner is not None:
         words = PROSE_WORD.findall(sentence[inner.end() :])
