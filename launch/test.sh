@@ -47,8 +47,9 @@ style() {
 # What the suite makes for a while is in a folder of its own, Ray's note of the current cluster too.
 folder=$(mktemp -d /tmp/gtpo.XXXXXX)
 export TMPDIR=$folder RAY_TMPDIR=$folder
+touch "$folder/begin"
 leave() { # remove the folder; a process of the suite that is left, after half a minute, is a failure
-    local code=$? left
+    local code=$? left memory
     [ $code -eq 0 ] || status=$code # also where a signal ended it
     unset TMPDIR RAY_TMPDIR
     for _ in $(seq 30); do
@@ -62,6 +63,11 @@ leave() { # remove the folder; a process of the suite that is left, after half a
         kill -9 $left 2>/dev/null || true
         status=1
     fi
+    # vLLM leaves shared memory of an engine with two workers: what came meanwhile and no process has mapped.
+    for memory in $(find /dev/shm -user "$(id -u)" -newer "$folder/begin" \
+        \( -name 'psm_*' -o -name 'sem.mp-*' -o -name 'vllm_dist_*' \) 2>/dev/null); do
+        grep -qsF " $memory" /proc/[0-9]*/maps || rm -f "$memory"
+    done
     rm -rf "$folder"
     exit $status
 }
