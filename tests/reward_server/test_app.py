@@ -14,7 +14,7 @@ import pytest
 from fastapi import FastAPI
 
 from math_reward.app import create_app
-from math_reward.grader import Verdict
+from math_reward.grader import Verdict, grade
 from math_reward.http.bodies import PYTHONS_BYTES
 from math_reward.http.operations import FRESH_SECONDS
 from math_reward.http.page import ExplainResponse
@@ -79,6 +79,20 @@ def test_grades_have_the_order_and_the_number_of_the_items(ask: httpx.Client):
         "span": [7, 8],
     }
     assert GradeResponse.model_validate(response.json())
+
+
+@pytest.mark.parametrize("completion", ["so 41 = 42", r"$41 = \boxed{42}$", r"\boxed{41 = 42}", "1/2 is 42"])
+def test_command_service_and_library_say_the_same(ask: httpx.Client, in_process: Any, completion: str):
+    own = grade(completion, "42").as_dict()
+    assert own["verdict"] == "ambiguous"
+
+    (answered,) = ask.post("/v1/grade", json={"items": [{"completion": completion, "reference": "42"}]}).json()[
+        "results"
+    ]
+
+    assert (
+        {name: answered[name] for name in own} == own == json.loads(in_process("grade", "--json", completion, "42")[1])
+    )
 
 
 def test_any_one_of_several_references_counts(ask: httpx.Client):

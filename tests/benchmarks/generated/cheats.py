@@ -8,6 +8,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
+from math_reward.grader.words.vocabulary import NO_LABELS
+
 Drawn = tuple[str, list[str]]
 """A reference, and answers that differ from it."""
 
@@ -73,6 +75,43 @@ def whole_numbers(source: random.Random) -> Drawn:
     return source.choice([("n!", factorials), ("2^n+(-1)^n", powers)])
 
 
+CHANGES = (
+    "dozens", "hundreds", "thousands", "millions", "lakh", "crore", "gross", "score", "pairs", "couples", "tens",
+    "trios", "permille", "ppm", "doubled", "tripled", "halved", "negative", "bogus", "fake", "odd", "imaginary",
+    "reciprocal", "feet square", "squared", "x", "~i", "pi", "over 7", "on top of 10", "with 7", "each 7", "as 7",
+    "per 7", "given 7", "or more", "for odd n", "percentile or 3", "removed or 7",
+)  # fmt: skip
+
+
+def word_behind(source: random.Random) -> Drawn:
+    """A word that changes the number is no unit."""
+    number = source.randint(3, 9999)
+    return str(number), [rf"{number} \{source.choice(('text', 'mathrm', 'textbf'))}{{ {word}}}" for word in CHANGES]
+
+
+def sign_in_a_text(source: random.Random) -> Drawn:
+    number = source.randint(3, 9999)
+    before = ("-", "1/", "<", ">", r"\ge", "−", "+1+", r"3\cdot", "~-")
+    behind = (rf"{number}\text{{{sign}}}" for sign in ("²", "...", "!", "^2", "+1", "%1", "e5"))
+    both = (text for sign in before for text in (rf"\text{{{sign}}}{number}", rf"\text{{{sign}{number}}}"))
+    return str(number), [*behind, *both]
+
+
+def value_of_another(source: random.Random) -> Drawn:
+    number, link = source.randint(3, 9999), source.choice(("为", "是", "=", ":"))
+    chinese = ("错误答案", "平方", "一半", "答案加一", "两倍", "倒数", "相反数", "另一个")
+    named = (rf"\text{{{word} area}}{link} {number}" for word in NO_LABELS for link in (" =", "{}:", r"\text{ is }"))
+    in_chinese = (text for label in chinese for text in (f"{label}{link}{number}", rf"\text{{{label}{link}}}{number}"))
+    return str(number), [*named, *in_chinese]
+
+
+def to_be_solved(source: random.Random) -> Drawn:
+    name, factor, rest = source.choice("xyn"), source.randint(2, 40), source.choice((-1, 1)) * source.randint(1, 9)
+    number = source.randint(3, 9999)
+    left = (f"{factor}{name}", f"{factor}{name}{rest:+d}", rf"\frac{{{name}}}{{{factor}}}")
+    return str(number), [f"{side} = {number}" for side in left]
+
+
 CHEATS: dict[str, Callable[[random.Random], Drawn]] = {
     "brackets": brackets,
     "double zero": double_zero,
@@ -81,4 +120,8 @@ CHEATS: dict[str, Callable[[random.Random], Drawn]] = {
     "shifted": shifted,
     "too small to see": too_small,
     "whole numbers": whole_numbers,
+    "a word behind": word_behind,
+    "a sign in a text": sign_in_a_text,
+    "value of another": value_of_another,
+    "to be solved": to_be_solved,
 }

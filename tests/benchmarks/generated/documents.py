@@ -72,6 +72,27 @@ COMMENTS = (
     "{o}\n```python\nassert x == '{}'\n```",
 )  # fmt: skip
 
+LEADS = (
+    "", "so ", "So ", "Thus, ", "Hence ", "Therefore ", "then ", "We get ", "and so ", "It follows that ", "(so ",
+    "This gives ", "Janet has 5 apples.\nSo ", "We know n > 3. ", "As x = 3, we have ", "x = ", "so x = ",
+    "Thus the total is ", "First line\n", "• one\n• ", "⇒ ", "∴ ", "所以", "Since 2 + 2 = 4, we find that ",
+)  # fmt: skip
+ENDS = ("", ".", " ", "\n", " apples.", ".\n", " dollars", "。")
+EQUATIONS = ("{} = {}", "${} = \\boxed{{{}}}$")
+CONTRADICTIONS = (
+    *EQUATIONS, "{}={}", "${}$ = ${}$", "${} = {}$", "\\({} = {}\\)", "**{} = {}**", "$\\boxed{{{} = {}}}$",
+    "{} = \\boxed{{{}}}", "\\[ {} = \\boxed{{{}}} \\]", "\\boxed{{x = {} = {}}}",
+)  # fmt: skip
+IN_WORDS = (
+    "{} equals {}",
+    "{} is equal to {}",
+    "{} is the same as {}",
+    "{} is {}",
+    "${}$ is ${}$",
+    "${}$ is $\\boxed{{{}}}$",
+)
+"""Not behind ``x =``: "x = 41 is 42" is about x where it is 41."""
+
 
 def _value(source: random.Random) -> str:
     number = Fraction(source.randrange(2, 900), source.choice((1, 1, 1, 2, 7)))
@@ -84,10 +105,34 @@ def _box(value: str, source: random.Random) -> str:
     return source.choice(BOXES).format(value)
 
 
+def _plain(value: str) -> str:
+    return value.replace(r"\frac{", "").replace("}{", "/").replace("}", "")
+
+
 def _said(value: str, source: random.Random) -> str:
-    plain = value if "frac" not in value else value.replace(r"\frac{", "").replace("}{", "/").replace("}", "")
     dress = source.choice(DRESS)
-    return source.choice(PHRASES).format(dress.format(value if "$" in dress or "\\(" in dress else plain))
+    return source.choice(PHRASES).format(dress.format(value if "$" in dress or "\\(" in dress else _plain(value)))
+
+
+def _calculation(value: str, source: random.Random) -> str:
+    """What has this value."""
+    number, by = Fraction(_plain(value)), source.randrange(2, 99)
+    if number.denominator > 1:
+        return source.choice((f"{number.numerator * by}/{number.denominator * by}", value, _plain(value)))
+    forms = ("{0} + {2}", "{1} - {2}", "{3}/{2}", r"{0} + \frac{{{4}}}{{2}}", r"\frac{{{3}}}{{{2}}}")
+    return source.choice(forms).format(number - by, number + by, by, number * by, 2 * by)
+
+
+def _equation(value: str, source: random.Random) -> str:
+    text = source.choice(EQUATIONS).format(_calculation(value, source), value)
+    return source.choice(LEADS) + text + source.choice(ENDS)
+
+
+def _contradiction(value: str, other: str, source: random.Random) -> str:
+    lead = source.choice(LEADS)
+    form = source.choice(CONTRADICTIONS if lead.endswith(("= ", "is ")) else (*CONTRADICTIONS, *IN_WORDS))
+    left = source.choice((other, _plain(other), _calculation(other, source)))
+    return lead + form.format(left, source.choice((value, _plain(value)))) + source.choice((*ENDS, "!"))
 
 
 def _in_json(value: str, source: random.Random) -> str:
@@ -107,13 +152,19 @@ def _spoiled(patterns: tuple[str, ...]) -> Callable[[str, str, random.Random], s
     return write
 
 
-SHOWN: dict[str, Callable[[str, random.Random], str]] = {"box": _box, "phrase": _said, "json": _in_json}
+SHOWN: dict[str, Callable[[str, random.Random], str]] = {
+    "box": _box,
+    "phrase": _said,
+    "json": _in_json,
+    "equation": _equation,
+}
 SPOILS: dict[str, Callable[[str, str, random.Random], str]] = {
     "retraction": lambda value, other, source: _plain_box(value) + source.choice(RETRACTIONS).format(o=other),
     "doubt": _spoiled(DOUBTS),
     "operation": _spoiled(OPERATIONS),
     "hedge": _spoiled(HEDGES),
     "comment": _spoiled(COMMENTS),
+    "contradiction": _contradiction,
 }
 NAMES = [*SHOWN, *(f"wrong {name}" for name in SHOWN), *SPOILS]
 
