@@ -11,8 +11,9 @@ from math_reward.grader.calculation import by_result
 from math_reward.grader.choices import by_choice
 from math_reward.grader.compared import compared
 from math_reward.grader.errors import NotMathematics, TooComplex
-from math_reward.grader.extraction.around import changed, denied_inside, denied_later, taken_back
+from math_reward.grader.extraction.around import changed
 from math_reward.grader.extraction.boxes import BOX
+from math_reward.grader.extraction.denials import denied_inside, denied_later, taken_back
 from math_reward.grader.extraction.document import shown
 from math_reward.grader.extraction.phrases import last_phrase
 from math_reward.grader.extraction.prompt import cut_prompt, is_quoted_box, without_quote

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from math_reward.grader.errors import NotMathematics, TooComplex, Undefined
-from math_reward.grader.extraction.around import denied_after, denied_before
 from math_reward.grader.extraction.boxes import BOX, Statement, boxes_in
+from math_reward.grader.extraction.denials import denied_after, denied_before
 from math_reward.grader.extraction.document import plain
 from math_reward.grader.extraction.phrases import last_match
 from math_reward.grader.extraction.statement import final_answer

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from math_reward.grader import Mode, Verdict, grade
 from math_reward.grader.extraction import prose
-from math_reward.grader.extraction.around import DENIALS, Denial
+from math_reward.grader.extraction.denials import DENIALS, Denial
 from math_reward.grader.extraction.phrases import PHRASES, Phrase
 from math_reward.grader.extraction.statement import (
     SCANNED_CHARACTERS,

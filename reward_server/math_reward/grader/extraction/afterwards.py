@@ -2,8 +2,8 @@
 
 import re
 
-from math_reward.grader.extraction.around import denied_after
 from math_reward.grader.extraction.bare import IDEOGRAPHS, LATEX_WORD, MATHEMATICS, PROSE_WORD
+from math_reward.grader.extraction.denials import denied_after
 from math_reward.grader.extraction.phrases import last_match
 
 # What follows an answer and repeats other numbers: a check, a remark.

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
-from math_reward.grader.extraction.around import denied_before
 from math_reward.grader.extraction.bare import is_bare
-from math_reward.grader.extraction.values_at_end import is_denied, is_tried
+from math_reward.grader.extraction.denials import denied_before, is_denied, is_tried
 
 _LETTER = re.compile(r"(?<![a-zA-Z])(?!e(?![a-zA-Z]))[a-zA-Z](?![a-zA-Z])")
 _QUANTITY = re.compile(r"[-−]?[\d.,×·*^⁰¹²³⁴-⁹⁻ ]+ [A-Za-zΩµ°][\w/²³⁻¹·^]{0,12}(?: [\w/²³⁻¹^]{1,6}){0,3}")

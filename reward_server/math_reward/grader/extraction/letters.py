@@ -2,7 +2,7 @@
 
 import re
 
-from math_reward.grader.extraction.values_at_end import DENIED_AFTER, DENIED_BEFORE
+from math_reward.grader.extraction.denials import DENIED_AFTER, DENIED_BEFORE
 from math_reward.grader.words.truth import SAID, WORD, truth
 
 _CHOICE = re.compile(

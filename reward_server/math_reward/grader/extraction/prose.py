@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from math_reward.grader.extraction.afterwards import AFTERWARDS, corrects, without_remark
-from math_reward.grader.extraction.around import denied_after, denied_before
 from math_reward.grader.extraction.bare import IDEOGRAPHS, PROSE_WORD, is_bare
+from math_reward.grader.extraction.denials import DENIED_IN_CHINESE, denied_after, denied_before, is_denied
 from math_reward.grader.extraction.document import json_value, last_row, undressed
 from math_reward.grader.extraction.equation_at_end import equation_at_end
 from math_reward.grader.extraction.letters import (
@@ -21,12 +21,10 @@ from math_reward.grader.extraction.letters import (
 )
 from math_reward.grader.extraction.phrases import ENDING, FILLER, HOPE, first_group, last_match, last_phrase
 from math_reward.grader.extraction.values_at_end import (
-    DENIED_IN_CHINESE,
     FORMULA,
     NUMBER,
     formula_text,
     formulas_from,
-    is_denied,
     unit_after,
     values_at_end,
 )

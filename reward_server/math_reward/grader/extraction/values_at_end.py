@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 
-from math_reward.grader.extraction.around import denied_after, denied_before
 from math_reward.grader.extraction.bare import is_bare
+from math_reward.grader.extraction.denials import is_denied
 from math_reward.grader.extraction.document import last_row
 from math_reward.grader.extraction.phrases import last_match
 from math_reward.grader.extraction.whole_value import whole_of
@@ -69,43 +69,6 @@ _GOES_ELSEWHERE = re.compile(
     r",\s*\w+\s+\w+|[;:=]|\b(?:so|then|we|is|are|gives?|gets?|but|and|thus|hence|which|there)\b", re.IGNORECASE
 )
 _BETWEEN = re.compile(r"\s*(?:[,，、]\s*)?(?:(?P<alternative>or|或)|and|和|[,，、])\s*(?=[$\\])")
-# "It is not 42", "42 is wrong": the text denies the number.
-DENIED_BEFORE = re.compile(
-    r"(?:\bnot|\bunsure|\bguess(?:ing)?|n't|\bnever|\bcannot|\bmaybe|\bperhaps|\bpossibly"
-    r"|\b(?:might|could|may|can) be|\bor|\bno (?:\w+\s){0,2}(?:answer|solution|value)"
-    r"|\bone of|\b(?:tried|tried all|checked|tested|considered)"
-    r"|\beither|\bbetween|\b(?:less|more|fewer|greater|smaller|larger|other|higher|lower) than"
-    r"|(?:\bis|\bare|\bbe|^) ?at (?:least|most))\s{1,9}(?:[\w.]{1,20},?\s{1,9}){0,2}[$\\( ]{0,4}$",
-    re.IGNORECASE,
-)
-# "It fails for x = 3, y = 4", "parallel to y = 2x"
-_ONLY_TRIED = re.compile(
-    r"\b(?:suppose|assume|we try|fails? for|the (?:initial )?guess(?: was)?|substitut(?:e|ing)|excludes?"
-    r"|contradict(?:s|ed by)"
-    r"|rules? out|unless|what if|parallel to|perpendicular to|compare with|inverse of|start with|gilt nicht für"
-    r"|no se cumple con|не подходит|ne marche pas pour)\s(?:that\s)?[$\\(]{0,4}\Z",
-    re.IGNORECASE,
-)
-# "The square root of 42", "42 squared": the text says another value.
-_CHANGED_BEFORE = re.compile(
-    r"(?:\b(?:but|except|twice|double|triple|half|negative)(?: of)?|!="
-    r"|\b(?:opposite|reciprocal|inverse|negation|root|square|cube|factorial|logarithm|multiple|factor|power|third|quarter"
-    r"|complement|(?:divisor|factor|multiple|digit|root|power|prime|bit)s) of)\s{1,3}[$\\( ]{0,4}$",
-    re.IGNORECASE,
-)
-_CHANGED_AFTER = re.compile(
-    r"[$\\) ]{0,4}(?:squared|cubed|factorial|doubled|tripled|halved|inverted|to the (?:power|\d{1,3}(?:st|nd|rd|th))"
-    r"|modulo|mod|plus|minus|divided by|multiplied by)\b",
-    re.IGNORECASE,
-)
-DENIED_IN_CHINESE = re.compile(
-    r"(?:不(?:是|等于|为|到|超过|足|可能是)|[大小多少]于|超过|可能是|至[少多]|最[少多]|或者?是?)\s?$"
-)
-DENIED_AFTER = re.compile(
-    r"[$\\) ]{0,6}(?:it )?(?:is|was|are|were|does|do|be)?"
-    r" ?(?:an? |the )?(?:(?:a |just a |my )guess\b|not\b|n't\b|wrong\b|incorrect\b|fails?\b|impossible\b|too )",
-    re.IGNORECASE,
-)
 # A comma after a word divides no list: "Therefore, $x = 1$".
 _OPERATOR_AT_END = re.compile(r"(?:[-+*/^<>(\[]|(?<![a-zA-Z]{2}),)\s?$")
 _OPERATOR_AT_BEGIN = re.compile(r"\s?[-+*/^=<>)\]]")
@@ -267,30 +230,6 @@ def values_in_last_sentence(text: str) -> list[str]:
         found += [value.strip().removeprefix("=").strip()] if value else []
         end = match.end()
     return found
-
-
-def is_denied(text: str, value: re.Match[str], last: re.Match[str] | None = None) -> bool:
-    """Whether the text around a value denies or doubts it: "not 42", "more than 42", "42?", "42 is wrong". ``last`` is
-    the last of several values.
-    """
-    before = text[max(0, value.start() - 40) : value.start()].rstrip()
-    end = (last or value).end()
-    return (
-        text[end : end + 1] in ("?", "吗")
-        or DENIED_IN_CHINESE.search(before[-8:]) is not None
-        or DENIED_BEFORE.search(before + " ") is not None
-        or DENIED_AFTER.match(text, end) is not None
-        or is_tried(text[: value.start()])
-        or denied_before(text[: value.start()])
-        or denied_after(text[end:])
-        or _CHANGED_BEFORE.search(before + " ") is not None
-        or _CHANGED_AFTER.match(text, end) is not None
-    )
-
-
-def is_tried(before: str) -> bool:
-    """Whether a text says that what follows it is only tried, excluded or compared with: "It fails for"."""
-    return _ONLY_TRIED.search(before[-60:]) is not None
 
 
 def _first_of(text: str, formula: re.Match[str]) -> re.Match[str]:
