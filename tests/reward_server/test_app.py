@@ -115,9 +115,10 @@ def test_an_item_has_the_options_of_the_request_and_its_own_before_them(ask: htt
     assert [result["verdict"] for result in results] == ["no_answer", "correct", "correct", "wrong"]
 
 
-def test_a_prompt_is_never_graded_whether_the_completion_begins_with_it_or_not(ask: httpx.Client):
-    prompt = r"<|user|>1+1=\boxed{2}. 6*7="
-    completions = [r"\boxed{42}", prompt + r"\boxed{42}", r"1+1=\boxed{2}.  6*7= \boxed{42}", prompt + "who knows"]
+@pytest.mark.parametrize("prompt", [r"<|user|>1+1=\boxed{2}. 6*7=", r"1+1=\boxed{2}. "])
+def test_a_prompt_is_never_graded_whether_the_completion_begins_with_it_or_not(ask: httpx.Client, prompt: str):
+    other = prompt.removeprefix("<|user|>").replace(" ", "  ")
+    completions = [rf"{begin}\boxed{{42}}" for begin in ("", prompt, other)] + [prompt + "who knows"]
     items = [{"completion": completion, "reference": "42", "prompt": prompt} for completion in completions]
 
     results = ask.post("/v1/grade", json={"items": items}).json()["results"]
