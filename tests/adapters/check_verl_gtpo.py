@@ -51,6 +51,8 @@ def configured(*overrides: str) -> DictConfig:
 @pytest.fixture(scope="module")
 def queue() -> Iterator[None]:
     """verl's TransferQueue, in processes of its own."""
+    # Half a minute and a worker for each core by default: too little and too many beside other programs.
+    os.environ |= {"RAY_raylet_start_wait_time_s": "300", "RAY_prestart_worker_first_driver": "0"}
     ray.init(address="local", num_cpus=4, include_dashboard=False)
     settings = configured().transfer_queue
     settings.enable = True
