@@ -83,16 +83,14 @@ def test_grades_have_the_order_and_the_number_of_the_items(ask: httpx.Client):
 
 @pytest.mark.parametrize("completion", ["so 41 = 42", r"$41 = \boxed{42}$", r"\boxed{41 = 42}", "1/2 is 42"])
 def test_command_service_and_library_say_the_same(ask: httpx.Client, in_process: Any, completion: str):
+    items = [{"completion": completion, "reference": "42"}]
+    (answered,) = ask.post("/v1/grade", json={"items": items}).json()["results"]
+    rewarded = ask.post("/get_reward", json={"query": [completion], "prompts": [""], "labels": ["42"]}).json()
+    printed = json.loads(in_process("grade", "--json", completion, "42")[1])
     own = grade(completion, "42").as_dict()
-    assert own["verdict"] == "ambiguous"
 
-    (answered,) = ask.post("/v1/grade", json={"items": [{"completion": completion, "reference": "42"}]}).json()[
-        "results"
-    ]
-
-    assert (
-        {name: answered[name] for name in own} == own == json.loads(in_process("grade", "--json", completion, "42")[1])
-    )
+    assert printed == {name: answered[name] for name in printed} == own
+    assert (own["verdict"], own["reward"], rewarded["rewards"]) == ("ambiguous", 0.0, 0.0)
 
 
 def test_any_one_of_several_references_counts(ask: httpx.Client):
