@@ -4,6 +4,7 @@ printed. All other output of Ray, vLLM and OpenRLHF goes to a file."""
 import contextlib
 import os
 import sys
+import time
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +27,7 @@ class Terminal:
         self._out: IO[str] = sys.stdout
         self._error: IO[str] = sys.stderr
         self._log: Path | None = None
+        self._shown: list[str] = []
 
     def say(self, sentence: str) -> None:
         """Print one line of the plugin's."""
@@ -44,7 +46,7 @@ class Terminal:
                 stream.flush()
             os.dup2(file.fileno(), 1)
             os.dup2(file.fileno(), 2)
-            sys.stdout = sys.stderr = _Split(file, self._out)
+            sys.stdout = sys.stderr = _Split(file, self._out, self._shown)
             self.say(f"starting; everything else is written to {log}")
             try:
                 yield
@@ -52,6 +54,13 @@ class Terminal:
                 sys.stdout, sys.stderr = before
                 os.dup2(self._out.fileno(), 1)
                 os.dup2(self._error.fileno(), 2)
+
+    def wait_for(self, beginning: str, seconds: float = 10) -> None:
+        """Wait until a worker's line with this beginning is shown, for at most ``seconds``: Ray passes lines on with a
+        delay, which is long on a busy machine."""
+        end = time.monotonic() + seconds
+        while not any(line.startswith(beginning) for line in self._shown) and time.monotonic() < end:
+            time.sleep(0.1)
 
     def show_end_of_log(self) -> None:
         """Print the last lines of the log, for an error that nobody foresaw."""
@@ -70,14 +79,15 @@ class Terminal:
 class _Split:
     """A stream that writes everything to a file, and lines with a mark to the terminal too."""
 
-    def __init__(self, file: IO[str], terminal: IO[str]) -> None:
-        self._file, self._terminal = file, terminal
+    def __init__(self, file: IO[str], terminal: IO[str], shown: list[str]) -> None:
+        self._file, self._terminal, self._shown = file, terminal, shown
 
     def write(self, text: str) -> int:
         for line in text.splitlines():
             _, mark, rest = line.partition(MARK)
             if mark:
                 print(f"{mark}{rest}", file=self._terminal, flush=True)
+                self._shown.append(rest)
         return self._file.write(text)
 
     def __getattr__(self, name: str) -> Any:

@@ -171,14 +171,17 @@ def _train(args: Namespace, terminal: Terminal, cleanup: contextlib.ExitStack) -
     )
     bindings.bind(given["device"], rollout, completed.guide)
     importlib.import_module("openrlhf.cli.train_ppo_ray").train(completed)
-    from openrlhf_gtpo.controller.files import record_final_weights
+    from openrlhf_gtpo.controller.files import last_step, record_final_weights
+    from openrlhf_gtpo.controller.metrics import progress_line
 
     record_final_weights(folder / "run.json", Path(given["ckpt.output_dir"]))
-    if not Path(given["logger.metrics_path"]).is_file():
+    step = last_step(Path(given["logger.metrics_path"]))
+    if step is None:
         raise UserError(
             f"The run ended without a step, so {given['ckpt.output_dir']} has the policy that it began with: "
             f"{folder / 'train.log'} says what was left out."
         )
+    terminal.wait_for(progress_line(step, {}))
     return f"the policy is in {given['ckpt.output_dir']}; its curves and tokens: openrlhf-gtpo report {folder}"
 
 

@@ -46,3 +46,9 @@ def test_after_an_error_the_end_of_the_log_stands_before_the_last_words(tmp_path
     assert error[-2:] == ["openrlhf-gtpo train: error: last words", "openrlhf-gtpo train: error: and more"]
     assert "line 99" in error
     assert "line 10" not in error
+
+
+def test_a_workers_line_that_comes_late_is_waited_for(tmp_path: Path) -> None:
+    late = "threading.Timer(1, lambda: print(f'(worker pid=1) {MARK}step 2     reward 0.9')).start()"
+    out, _, _ = run(tmp_path, body=f"import threading; {late}; terminal.wait_for('step 2   '); print('noise')")
+    assert out == [f"openrlhf-gtpo train: step {step}" for step in ("1 | reward 0.5", "2     reward 0.9")] + ["after"]

@@ -1,12 +1,16 @@
 """The driver on its way into OpenRLHF's script: what it has prepared when Ray starts."""
 
+import contextlib
+import importlib
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from openrlhf_gtpo import train
+from openrlhf_gtpo import flags, train
+from openrlhf_gtpo.terminal import MARK, Terminal
 
 from ..refusals import assert_refusal
 
@@ -25,3 +29,34 @@ def test_a_disk_that_filled_up_is_reported_whatever_torch_says_of_it(
     assert_refusal(
         capsys.readouterr().err.splitlines()[-1], f"--ckpt.path {tmp_path} is full", "5 MB", "--ckpt.max_num"
     )
+
+
+def test_a_run_does_not_end_before_its_last_step_is_shown(
+    tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Ray passes on what the controller prints when it comes to it."""
+
+    def trains(_: Any) -> None:
+        (tmp_path / "metrics.jsonl").write_text('{"step": 1}\n{"step": 2}\n')
+        threading.Timer(0.5, lambda: print(f"(Trainer pid=1) {MARK}step 2     reward 0.900")).start()
+
+    monkeypatch.setattr("openrlhf.cli.train_ppo_ray.train", trains)
+    monkeypatch.setattr(importlib.import_module("openrlhf_gtpo.cpu.platform"), "start_ray", lambda given: None)
+    monkeypatch.setattr(train.bindings, "bind", lambda *_: None)
+    (tmp_path / "train.jsonl").write_text('{"input": "1 + 1 =", "label": "2"}\n' * 32)
+    given = {
+        "--device": "cpu",
+        "--preset": "gtpo",
+        "--actor.model_name_or_path": tiny_model,
+        "--data.prompt_dataset": tmp_path / "train.jsonl",
+        "--data.label_key": "label",
+        "--data.max_len": 128,
+        "--rollout.max_new_tokens": 40,
+        "--reward.remote_url": Path(__file__).resolve().parents[2] / "docs" / "examples" / "reward_function.py",
+        "--ckpt.output_dir": tmp_path,
+    }
+    args = train.prepare(flags.parse([str(word) for flag in given.items() for word in flag]), terminal := Terminal())
+    assert args
+    with contextlib.ExitStack() as cleanup:
+        train._train(args, terminal, cleanup)
+    assert f"{MARK}step 2     reward 0.900" in capfd.readouterr().out

@@ -61,6 +61,12 @@ class StepsFile:
             file.write(json.dumps(line) + "\n")
 
 
+def last_step(path: Path) -> int | None:
+    """The step of the last line of a `StepsFile`; None where there is no line."""
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    return json.loads(lines[-1])["step"] if lines else None
+
+
 def _step_of(line: str) -> float:
     """The step that a line begins with, without parsing all of it; infinity for a line without one."""
     match = re.match(r'\{"step": ?(\d+)[,}]', line)
