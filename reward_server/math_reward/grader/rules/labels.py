@@ -313,9 +313,12 @@ def labels_of(comparison: Comparison, items: list[Node]) -> list[str] | None:
 
     ``x_1`` and ``x_2`` are two values of x, and not different names.
     """
-    labels = [without_label(comparison, item)[0] if isinstance(item, Relation) else None for item in items]
+    parts = [without_label(comparison, item) if isinstance(item, Relation) else (None, item) for item in items]
+    labels = [label for label, _ in parts]
     if len(labels) < 2 or None in labels:
         return None
+    if any(isinstance(label, Symbol) and label.name in symbols(value) for label in labels for _, value in parts):
+        return None  # y = x^2, x in (0, 1): a formula and its domain
     names = [label_name(label) for label in labels if label is not None]
     if len({*names}) != len(names) or len({_base(name) for name in names}) == 1:
         return None
