@@ -60,7 +60,7 @@ async def test_a_busy_event_loop_costs_the_client_in_its_thread_no_attempt_and_n
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(posting, "CONNECT_TIMEOUT", 0.2)
-    limits = FAST | {"batch_size": 2, "deadline": 0, "timeout": 0.5}
+    limits = FAST | {"batch_size": 2, "batch_wait": 1.0, "deadline": 0, "timeout": 0.5}
     with FakeRewardServer(always=lambda post: Answer(delay=0.05)) as server:
         client = Client(server.url, **limits)
         results = [asyncio.wrap_future(client.submit(Item(str(i), "1"))) for i in range(12)]
