@@ -141,7 +141,8 @@ install_project() {
 }
 
 check() {
-    DS_ACCELERATOR=cpu "$python" -c 'import sys, torch
+    # Containers often set the variable; then every process would compile these packages' thousands of modules again.
+    env -u PYTHONDONTWRITEBYTECODE DS_ACCELERATOR=cpu "$python" -c 'import sys, torch
 torch.version.cuda and sys.exit("Error: this is a CUDA build of PyTorch")
 import deepspeed, ray, vllm, openrlhf, openrlhf_gtpo, math_reward
 from transformers import Qwen2ForCausalLM'

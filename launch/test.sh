@@ -74,6 +74,8 @@ leave() { # remove the folder; a process of the suite that is left, after half a
 trap leave EXIT
 # By default torch would use every core in each worker.
 export OMP_NUM_THREADS=1
+# What the first of some hundred processes compiles the others read.
+unset PYTHONDONTWRITEBYTECODE
 if [ "$tier" = nightly ]; then
     phase 1 "tests that take long, and a real language model" \
         .venv/bin/python -m pytest -v -rs -m nightly

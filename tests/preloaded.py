@@ -12,15 +12,14 @@ import psutil
 PROGRAM = """
 import os, sys
 sys.path.append(sys.argv[1])
-from openrlhf_gtpo.cpu.platform import prepare_process
+from openrlhf_gtpo.cpu.platform import prepare_process, start_local_ray
 prepare_process()
-os.environ |= {"RAY_prestart_worker_first_driver": "0", "RAY_task_events_report_interval_ms": "0"}
 from zygote import Zygote
 with Zygote() as zygote:
     print(zygote.python, flush=True)
     for _ in sys.stdin:  # until the tests end
         import ray
-        ray.init(address="local", num_cpus=20, num_gpus=8, include_dashboard=False, object_store_memory=2**30)
+        start_local_ray(20, 8, 2**30)
         print(ray.get_runtime_context().gcs_address, flush=True)
 """
 

@@ -22,6 +22,8 @@ from openrlhf_gtpo.model_size import size_of
 
 STUBS = Path(__file__).parent / "stubs"
 """Folder with replacements for flash-attn, for the Python path of a CPU run."""
+ATTEMPTS = 3
+"""Of Ray to start."""
 WORKERS = "OPENRLHF_GTPO_WORKER_PYTHON"
 """Environment variable with the program that runs Ray's workers in place of the ordinary Python (Ray's
 ``py_executable``)."""
@@ -181,29 +183,50 @@ def start_ray(flags: Mapping[str, Any]) -> None:
         ray.init(runtime_env=runtime_env)
         return
     gpus = sum(gpus_by_role(flags).values())
+    start_local_ray(gpus + 6, gpus, store_bytes(flags), runtime_env=runtime_env)
+
+
+def start_local_ray(cpus: int, gpus: int, store: int, **more: Any) -> None:
+    """Start a Ray cluster of this process's own.
+
+    Args:
+        cpus: logical ones.
+        gpus: logical ones.
+        store: bytes of the object store.
+        more: for ``ray.init``.
+
+    Raises:
+        UserError: Ray did not start.
+    """
+    import ray
+
     # Start workers when they are needed; by default Ray starts one per logical CPU at once.
     os.environ.setdefault("RAY_prestart_worker_first_driver", "0")
     # Keep no history of calls, which nobody reads here and which grows with every step (to a hundred MiB).
     os.environ.setdefault("RAY_task_events_report_interval_ms", "0")
     # When the driver is killed, Ray's agent tries to reach the head, which is gone too; by default for a minute.
     os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", "20")
-    # Half a minute by default, too little where other programs use the machine.
-    wait = os.environ.setdefault("RAY_raylet_start_wait_time_s", "300")
-    try:
-        # address="local": never join a cluster that happens to run on this machine.
-        ray.init(
-            address="local",
-            num_cpus=gpus + 6,
-            num_gpus=gpus,
-            include_dashboard=False,
-            object_store_memory=store_bytes(flags),
-            runtime_env=runtime_env,
-        )
-    except Exception as error:  # Ray raises plain ones
-        raise UserError(
-            f"Ray did not start ({reason(error)}): if other programs keep this machine busy, end them, or wait longer "
-            f"than RAY_raylet_start_wait_time_s={wait}."
-        ) from error
+    # Too little by default where other programs use the machine.
+    os.environ.setdefault("RAY_raylet_start_wait_time_s", "300")
+    for left in reversed(range(ATTEMPTS)):
+        try:
+            # address="local": never join a cluster that happens to run on this machine.
+            ray.init(
+                address="local",
+                num_cpus=cpus,
+                num_gpus=gpus,
+                include_dashboard=False,
+                object_store_memory=store,
+                **more,
+            )
+            return
+        except Exception as error:  # Ray raises plain ones
+            ray.shutdown()
+            # Half a minute after its start a node has to be known, which no setting of Ray's changes.
+            if not left or "timed out during startup" not in str(error):
+                raise UserError(
+                    f"Ray did not start ({reason(error)}): if other programs keep this machine busy, end them."
+                ) from error
 
 
 def store_bytes(flags: Mapping[str, Any]) -> int:

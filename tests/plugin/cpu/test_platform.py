@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from openrlhf_gtpo.cpu import platform
+from openrlhf_gtpo.errors import UserError
 from openrlhf_gtpo.model_size import ModelSize
 
 
@@ -136,3 +137,22 @@ def test_rays_store_holds_all_that_a_step_sends_and_leaves_room_in_memory(
     for free, expected in ((10**9, 9 * 10**8), (64 * 2**20, platform.SMALLEST_STORE)):
         monkeypatch.setattr("shutil.disk_usage", lambda path, free=free: SimpleNamespace(free=free))
         assert store(4096, 64, 32768) == expected, "Ray would use a folder on the disk beyond what /dev/shm has"
+
+
+def test_ray_is_started_again_where_a_busy_machine_gave_it_no_time(monkeypatch: pytest.MonkeyPatch):
+    answers: list[Exception | None] = []
+
+    def init(**_: Any) -> None:
+        if answer := answers.pop(0):
+            raise answer
+
+    monkeypatch.setattr("ray.init", init)
+    late = Exception("The current node timed out during startup. This could happen because ...")
+    answers += [late, late, None]
+    platform.start_local_ray(1, 1, 2**27)
+    for faults in ([late] * 3, [ValueError("object_store_memory is too small")]):
+        answers += faults
+        with pytest.raises(UserError, match="Ray did not start") as error:
+            platform.start_local_ray(1, 1, 2**27)
+        assert str(faults[0]).split(".")[0] in str(error.value)
+        assert not answers
