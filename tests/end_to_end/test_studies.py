@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+import command
 import designs
 import guided
 import inference
@@ -221,13 +222,17 @@ GRPO = made("grpo", 0, 0.5, versions={"torch": "2.13.0"})
     ],
 )
 def test_records_that_do_not_belong_together_are_refused(
-    other: dict[str, Any], named: list[str], tmp_path: Path
+    other: dict[str, Any],
+    named: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     one = dataclasses.replace(made("gtpo", 0, 0.5), **other)
-    folder = saved(tmp_path, [GRPO, one])
-    done = subprocess.run([sys.executable, SCRIPTS / "study.py", "--analyse", folder], capture_output=True, text=True)
-    assert done.returncode == 2
-    assert_refusal(done.stderr, GRPO.name, one.name, *named)
+    monkeypatch.setattr(sys, "argv", ["study.py", "--analyse", str(saved(tmp_path, [GRPO, one]))])
+    with pytest.raises(SystemExit, match="2"):
+        command.main(COMPARISON, "")
+    assert_refusal(capsys.readouterr().err, GRPO.name, one.name, *named)
 
 
 # --- with the real loop
