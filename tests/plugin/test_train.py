@@ -1,6 +1,5 @@
 """The driver on its way into OpenRLHF's script: what it has prepared when Ray starts."""
 
-import contextlib
 import importlib
 import threading
 from pathlib import Path
@@ -9,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from openrlhf_gtpo import flags, train
-from openrlhf_gtpo.terminal import MARK, Terminal
+from openrlhf_gtpo import train
+from openrlhf_gtpo.terminal import MARK
 
 from ..refusals import assert_refusal
 
@@ -43,6 +42,7 @@ def test_a_run_does_not_end_before_its_last_step_is_shown(
     monkeypatch.setattr("openrlhf.cli.train_ppo_ray.train", trains)
     monkeypatch.setattr(importlib.import_module("openrlhf_gtpo.cpu.platform"), "start_ray", lambda given: None)
     monkeypatch.setattr(train.bindings, "bind", lambda *_: None)
+    monkeypatch.setattr(train.signal, "signal", lambda *_: None)
     (tmp_path / "train.jsonl").write_text('{"input": "1 + 1 =", "label": "2"}\n' * 32)
     given = {
         "--device": "cpu",
@@ -55,8 +55,5 @@ def test_a_run_does_not_end_before_its_last_step_is_shown(
         "--reward.remote_url": Path(__file__).resolve().parents[2] / "docs" / "examples" / "reward_function.py",
         "--ckpt.output_dir": tmp_path,
     }
-    args = train.prepare(flags.parse([str(word) for flag in given.items() for word in flag]), terminal := Terminal())
-    assert args
-    with contextlib.ExitStack() as cleanup:
-        train._train(args, terminal, cleanup)
+    assert train.main([str(word) for flag in given.items() for word in flag]) == 0
     assert f"{MARK}step 2     reward 0.900" in capfd.readouterr().out

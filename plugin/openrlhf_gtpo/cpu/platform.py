@@ -206,7 +206,7 @@ def start_local_ray(cpus: int, gpus: int, store: int, **more: Any) -> None:
     os.environ.setdefault("RAY_task_events_report_interval_ms", "0")
     # When the driver is killed, Ray's agent tries to reach the head, which is gone too; by default for a minute.
     os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", "20")
-    # Too little by default where other programs use the machine.
+    # Until a node that answers is registered; by default too little where other programs use the machine.
     os.environ.setdefault("RAY_raylet_start_wait_time_s", "300")
     for left in reversed(range(ATTEMPTS)):
         try:

@@ -428,7 +428,7 @@ AT_LAST = (
         _has("\\approx"), re.compile(r"(?<=\S) ?\( ?\\approx ([^()]{1,40})\)[ .]*\Z"), r" \\approx \1",
         (r"\sqrt{2} (\approx 1.41)", r"\sqrt{2} \approx 1.41"),
     ),
-    Rewrite(
+    Rewrite(  # A domain in brackets is one more item of a list.
         lambda text: text.endswith(")"),
         re.compile(
             r"(?<=[\w\d}) ])\(((?:-?[\d.]+ ?(?:\\le(?![a-z])|<=?) ?)?[a-z] ?(?:\\(?:ge|le|ne)(?![a-z])|[<>]=?) ?"

@@ -317,7 +317,8 @@ def labels_of(comparison: Comparison, items: list[Node]) -> list[str] | None:
     labels = [label for label, _ in parts]
     if len(labels) < 2 or None in labels:
         return None
-    if any(isinstance(label, Symbol) and label.name in symbols(value) for label in labels for _, value in parts):
+    variables = {label.name for label in labels if isinstance(label, Symbol)}
+    if any(variables & symbols(value) for _, value in parts):
         return None  # y = x^2, x in (0, 1): a formula and its domain
     names = [label_name(label) for label in labels if label is not None]
     if len({*names}) != len(names) or len({_base(name) for name in names}) == 1:
