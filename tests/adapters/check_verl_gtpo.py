@@ -31,6 +31,7 @@ from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 from verl.workers.utils.losses import ppo_loss
 
 import openrlhf_gtpo.trainers.verl  # noqa: F401
+from openrlhf_gtpo.cpu.platform import start_local_ray
 
 ACTOR, ROLLOUT = "actor_rollout_ref.actor", "actor_rollout_ref.rollout"
 GRPO_S = [
@@ -51,9 +52,7 @@ def configured(*overrides: str) -> DictConfig:
 @pytest.fixture(scope="module")
 def queue() -> Iterator[None]:
     """verl's TransferQueue, in processes of its own."""
-    # Half a minute and a worker for each core by default: too little and too many beside other programs.
-    os.environ |= {"RAY_raylet_start_wait_time_s": "300", "RAY_prestart_worker_first_driver": "0"}
-    ray.init(address="local", num_cpus=4, include_dashboard=False)
+    start_local_ray(cpus=4, gpus=0, store=2**30)
     settings = configured().transfer_queue
     settings.enable = True
     settings.backend.SimpleStorage.num_data_storage_units = 1
