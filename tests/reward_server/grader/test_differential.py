@@ -12,7 +12,7 @@ from math_reward.grader import grade
 
 from ...scripts import script
 
-PAIRS, DOCUMENTS = 2_000, 4_000
+PAIRS, DOCUMENTS = 1_000, 4_000
 
 
 @pytest.fixture(scope="module")
