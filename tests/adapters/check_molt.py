@@ -25,6 +25,7 @@ from same_rollouts import CLIP, CORRECT, ENTROPY, GROUP, MASK, NEW, OLD, PENALTY
 from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 
+from openrlhf_gtpo.cpu.platform import start_local_ray
 from openrlhf_gtpo.shaping import gtpo
 from openrlhf_gtpo.trainers.molt import ExperienceMaker, install
 
@@ -36,7 +37,7 @@ def cluster() -> Iterator[None]:
     ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])  # no process of Ray's can import this file
     with pytest.MonkeyPatch.context() as changed:
         changed.delenv("CUDA_VISIBLE_DEVICES", raising=False)  # Ray counts by it, and here no GPU is real
-        ray.init(address="local", num_cpus=8, num_gpus=2, include_dashboard=False)
+        start_local_ray(cpus=8, gpus=2, store=2**30)
         yield
         ray.shutdown()
 
