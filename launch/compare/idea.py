@@ -3,6 +3,7 @@ the two tasks that it is tried on."""
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import hashlib
 import statistics
@@ -13,7 +14,8 @@ from pathlib import Path
 import torch
 
 from designs import ROOT, Arm, Design, Study
-from openrlhf_gtpo.algorithms.estimators import Estimator, Rollouts, estimator_named, small_batch, try_out
+from openrlhf_gtpo.algorithms.estimators import Estimator, estimator_named, small_batch, try_out
+from openrlhf_gtpo.batch import RolloutBatch
 from record import Record
 from shuffled_idea import permuted, write_control
 
@@ -140,13 +142,15 @@ def read_idea(place: str, out: Path) -> Idea:
 def reads_tokens(estimator: Estimator) -> bool:
     """Whether a function's advantages change when entropies and log-probabilities are shuffled."""
 
-    def advantages(batch: Rollouts) -> torch.Tensor:
+    def advantages(batch: RolloutBatch) -> torch.Tensor:
         found: torch.Tensor = estimator.function(batch).advantages
         return found
 
-    def mixed(batch: Rollouts) -> Rollouts:
+    def mixed(batch: RolloutBatch) -> RolloutBatch:
         entropy, logprob = permuted([batch.entropy, batch.logprob], batch.mask, batch.correct, batch.group)
-        return dataclasses.replace(batch, entropy=entropy, logprob=logprob)
+        other = copy.copy(batch)
+        other.entropy, other.logprob = entropy, logprob
+        return other
 
     batches = [small_batch(SAMPLES, seed) for seed in range(4)]
     return any(not torch.allclose(advantages(one), advantages(mixed(one)), atol=1e-6) for one in batches)

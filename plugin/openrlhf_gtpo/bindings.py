@@ -21,31 +21,26 @@ def bind(device: str, rollout: Any, guide: Any) -> None:
         rollout: `openrlhf_gtpo.rollout.actor.RolloutSettings`, what rollout actors cannot know.
         guide: ``args.guide``, whose engines are started too.
     """
-    import openrlhf.trainer.ppo_trainer as ppo_trainer
-    import openrlhf.trainer.ppo_trainer_async as ppo_trainer_async
     import openrlhf.trainer.ray as starts_engines
-    import openrlhf.trainer.ray.launcher as launcher
-    import openrlhf.trainer.ray.ppo_actor as ppo_actor
-    import openrlhf.trainer.ray.vllm_engine as vllm_engine
     import ray
+    from openrlhf.trainer import ppo_trainer, ppo_trainer_async
+    from openrlhf.trainer.ray import launcher, ppo_actor, vllm_engine
 
     from openrlhf_gtpo.controller import trainers
     from openrlhf_gtpo.guide.engines import with_guide_engines
+    from openrlhf_gtpo.host import replace
+    from openrlhf_gtpo.policy.actor import PolicyActor, ReferenceActor
+    from openrlhf_gtpo.rollout.actor import ConfiguredRolloutActor, RolloutActor
 
+    policy, reference, engine = PolicyActor, ReferenceActor, RolloutActor
     if device == "cpu":
         actors: Any = importlib.import_module("openrlhf_gtpo.cpu.actors")
         engines: Any = importlib.import_module("openrlhf_gtpo.cpu.engines")
         policy, reference, engine = actors.CpuPolicyActor, actors.CpuReferenceActor, engines.CpuRolloutActor
-    else:
-        from openrlhf_gtpo.policy.actor import PolicyActor as policy
-        from openrlhf_gtpo.policy.actor import ReferenceActor as reference
-        from openrlhf_gtpo.rollout.actor import RolloutActor as engine
-    from openrlhf_gtpo.rollout.actor import ConfiguredRolloutActor
-
-    ppo_trainer.PPOTrainer = ray.remote(trainers.Trainer)
-    ppo_trainer_async.GenerateSamplesActor = ray.remote(trainers.AsyncGenerator)
-    ppo_trainer_async.TrainingActor = ray.remote(trainers.AsyncTrainer)
-    ppo_actor.PolicyModelActor = ray.remote(num_gpus=1)(policy)
-    launcher.ReferenceModelActor = ray.remote(num_gpus=1)(reference)
-    vllm_engine.RolloutRayActor = ConfiguredRolloutActor(ray.remote(engine), rollout)
-    starts_engines.create_vllm_engines = with_guide_engines(starts_engines.create_vllm_engines, guide)
+    replace(ppo_trainer, PPOTrainer=ray.remote(trainers.Trainer))
+    replace(ppo_trainer_async, GenerateSamplesActor=ray.remote(trainers.AsyncGenerator))
+    replace(ppo_trainer_async, TrainingActor=ray.remote(trainers.AsyncTrainer))
+    replace(ppo_actor, PolicyModelActor=ray.remote(num_gpus=1)(policy))
+    replace(launcher, ReferenceModelActor=ray.remote(num_gpus=1)(reference))
+    replace(vllm_engine, RolloutRayActor=ConfiguredRolloutActor(ray.remote(engine), rollout))
+    replace(starts_engines, create_vllm_engines=with_guide_engines(starts_engines.create_vllm_engines, guide))

@@ -1,18 +1,19 @@
 """The command line of training: OpenRLHF's flags and ours, read without OpenRLHF's imports, which take a quarter of a
 minute. Ours are dotted like OpenRLHF's, so ``--shaping.alpha1`` is ``args.shaping.alpha1`` in every process.
 
-OpenRLHF's parser is in the ``__main__`` block of its script. The statements that build it need the standard library
-alone, so they are taken from the script's source and run by themselves; and so are those behind it, which check the
-command line and complete it."""
+OpenRLHF's parser, and what checks and completes its flags, are in the ``__main__`` block of its script, which until it
+trains needs the standard library alone: `Script` runs it without the rest."""
 
 import argparse
 import ast
+import builtins
 import contextlib
 import copy
 import importlib.util
 import io
 import math
 import os
+import runpy
 import shlex
 import sys
 from argparse import Namespace
@@ -36,23 +37,13 @@ SUPPORTED = ("0.11.2", "0.12")
 """Versions of OpenRLHF: from the first (included) to the second (excluded)."""
 SIZES = (*(f"{role}.num_gpus_per_node" for role in ("actor", "ref", "critic", "reward")), "vllm.num_engines")
 """Flags whose defaults depend on the device."""
-COUNTS = (
-    *SIZES,
-    "actor.num_nodes",
-    "vllm.tensor_parallel_size",
-    "ds.ring_attn_size",
-    "ds.tensor_parallel_size",
-    "rollout.batch_size",
-    "rollout.micro_batch_size",
-    "rollout.n_samples_per_prompt",
-    "train.batch_size",
-    "train.micro_batch_size",
-    "train.max_epochs",
-    "train.num_episodes",
-    "data.max_len",
-    "data.max_samples",
-)
+COUNTS = [*SIZES, "actor.num_nodes", "vllm.tensor_parallel_size", "ds.ring_attn_size", "ds.tensor_parallel_size"]
+COUNTS += ["rollout.batch_size", "rollout.micro_batch_size", "rollout.n_samples_per_prompt", "train.batch_size"]
+COUNTS += ["train.micro_batch_size", "train.max_epochs", "train.num_episodes", "data.max_len", "data.max_samples"]
 """Flags of OpenRLHF that are at least 1."""
+PRESETS: Any = files("openrlhf_gtpo") / "presets"  # Python versions have its type in different modules
+HIDDEN = "(hidden)@"
+"""What stands in a run's record for the user and the password of a URL."""
 
 
 class FlagError(SettingsError):
@@ -90,10 +81,6 @@ class Formatter(argparse.HelpFormatter):
 class Help(argparse.Action):
     """``--help`` prints our flags, ``--help-all`` OpenRLHF's too."""
 
-    def __init__(self, option_strings: Sequence[str], dest: str, **_: Any) -> None:
-        what = "all flags, OpenRLHF's too" if option_strings == ["--help-all"] else "these flags"
-        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, default=argparse.SUPPRESS, help=f"print {what}")
-
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
         if self.option_strings != ["--help-all"]:
             parser._action_groups = [group for group in parser._action_groups if group.title in GROUPS]
@@ -124,160 +111,121 @@ MODE_HELP = (
     "where the reward service looks for the answer: strict in a box only, lenient in prose too (as the service is set)"
 )
 WEIGHT, COUNT, SECONDS = number(0), number(1, int), number(0, above=True)
-GROUPS = ("openrlhf-gtpo", "openrlhf-gtpo guide")
+GROUPS = {
+    "openrlhf-gtpo": "Group Token Policy Optimization (Tan et al., arXiv 2508.04349)",
+    "openrlhf-gtpo guide": "Mixed-policy DAPO (Tan & Li, arXiv 2507.12931), a reconstruction from its abstract",
+}
+"""Our groups of flags -> what each is about."""
+Add = Callable[..., Any]
+"""`argparse.ArgumentParser.add_argument` of a group."""
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add our flags to OpenRLHF's parser, and our estimators and precisions to its choices."""
     for action in parser._actions:
-        if action.dest in COUNTS:
-            action.type = COUNT
-        if action.dest == "algo.advantage.estimator":
-            action.type, action.choices = _estimator([*(action.choices or []), *OURS]), None
-            action.help = f"{action.help}, {', '.join(OURS)}, or a function of your own: FILE.py:NAME"
-        if action.dest == "ds.param_dtype":
-            action.choices, action.default = ["auto", *(action.choices or []), "fp32"], "auto"
-            action.help = "precision of the weights; auto is bf16, but fp32 on a CPU without bf16"
-        if action.dest in SIZES:
-            action.help = f"{action.help or ''} (on a GPU {action.default}, on a CPU what is needed)".lstrip()
-        if action.dest == "logger.wandb.key":
-            action.help = "refused: --logger.wandb.enable takes the key from the environment"
-    add = parser.add_argument_group(
-        GROUPS[0], "Group Token Policy Optimization (Tan et al., arXiv 2508.04349)"
-    ).add_argument
-    add("-h", "--help", action=Help)
-    add("--help-all", action=Help)
-    add(
-        "--device",
-        choices=["auto", "cpu", "gpu"],
-        default="auto",
+        _change(action)
+    ours, guide = (parser.add_argument_group(*group).add_argument for group in GROUPS.items())
+    for add_some in (_command, _shaping, _sizes, _rewards, _logs):
+        add_some(ours)
+    _guide(guide)
+
+
+def _change(action: argparse.Action) -> None:
+    """Change a flag of OpenRLHF's, if we do."""
+    if action.dest in COUNTS:
+        action.type = COUNT
+    if action.dest in SIZES:
+        action.help = f"{action.help or ''} (on a GPU {action.default}, on a CPU what is needed)".lstrip()
+    if action.dest == "algo.advantage.estimator":
+        action.type, action.choices = _estimator([*(action.choices or []), *OURS]), None
+        action.help = f"{action.help}, {', '.join(OURS)}, or a function of your own: FILE.py:NAME"
+    if action.dest == "ds.param_dtype":
+        action.choices, action.default = ["auto", *(action.choices or []), "fp32"], "auto"
+        action.help = "precision of the weights; auto is bf16, but fp32 on a CPU without bf16"
+    if action.dest == "logger.wandb.key":
+        action.help = "refused: --logger.wandb.enable takes the key from the environment"
+
+
+# A table: each flag, and its help below.
+# fmt: off
+def _command(add: Add) -> None:
+    add("-h", "--help", action=Help, nargs=0, default=argparse.SUPPRESS, help="print these flags")
+    add("--help-all", action=Help, nargs=0, default=argparse.SUPPRESS, help="print all flags, OpenRLHF's too")
+    add("--device", choices=["auto", "cpu", "gpu"], default="auto",
         help="where OpenRLHF's loop runs; auto takes the CPU where neither this machine nor the Ray cluster of "
-        "RAY_ADDRESS has a GPU",
-    )
-    add(
-        "--preset",
-        metavar="NAME",
-        help=f"the flags of an algorithm: {', '.join(presets())}; your own override it, --no-FLAG takes one back",
-    )
-    add(
-        "--config",
-        metavar="FILE.yaml",
-        help="flags by name, as in the run.json of a run; the command line's override it",
-    )
+        "RAY_ADDRESS has a GPU")
+    add("--preset", metavar="NAME",
+        help=f"the flags of an algorithm: {', '.join(presets())}; your own override it, --no-FLAG takes one back")
+    add("--config", metavar="FILE.yaml",
+        help="flags by name, as in the run.json of a run; the command line's override it")
     add("--dry-run", dest="dry_run", action="store_true", help="check the command line, print the plan, start nothing")
+
+
+def _shaping(add: Add) -> None:
     add("--shaping.alpha1", type=WEIGHT, metavar="X", default=1.0, help="weight of correctness, beta1 for grpo_s")
     add("--shaping.alpha2", type=WEIGHT, metavar="X", default=0.1, help="weight of entropy, beta2 for grpo_s")
-    add(
-        "--shaping.over",
-        choices=["group", "class"],
-        default="group",
+    add("--shaping.over", choices=["group", "class"], default="group",
         help="mean and std that normalise the shaped rewards (Eq. 6): of the whole scope, with 0 for the other class, "
-        "or of each class by itself, which removes the difference between correct and wrong",
-    )
-    add(
-        "--shaping.scope", choices=["group", "batch"], default="group", help="mean and std per group or over the batch"
-    )
-    add(
-        "--shaping.until",
-        choices=["end", "answer"],
-        default="end",
+        "or of each class by itself, which removes the difference between correct and wrong")
+    add("--shaping.scope", choices=["group", "batch"], default="group",
+        help="mean and std per group or over the batch")
+    add("--shaping.until", choices=["end", "answer"], default="end",
         help="answer: tokens after the answer that was graded share their reward equally, and entropy distributes "
-        "among those up to it; for gtpo, beyond the paper",
-    )
-    add(
-        "--shaping.entropy_clip",
-        type=WEIGHT,
-        nargs=2,
-        metavar=("LOW", "HIGH"),
-        help="clamp entropies to [LOW, HIGH] nats before shaping",
-    )
-    add(
-        "--shaping.grop",
-        action="store_true",
+        "among those up to it; for gtpo, beyond the paper")
+    add("--shaping.entropy_clip", type=WEIGHT, nargs=2, metavar=("LOW", "HIGH"),
+        help="clamp entropies to [LOW, HIGH] nats before shaping")
+    add("--shaping.grop", action="store_true",
         help="Group Relative Overlong Punishment (Appendix D): subtract up to 1/2 from the reward of responses that "
-        "are long compared with their group; with any estimator",
-    )
-    add(
-        "--shaping.top_entropy_share",
-        type=number(0, float, 1, above=True),
-        default=1.0,
-        metavar="SHARE",
+        "are long compared with their group; with any estimator")
+    add("--shaping.top_entropy_share", type=number(0, float, 1, above=True), default=1.0, metavar="SHARE",
         help="forking tokens (Wang et al., arXiv 2506.01939, which uses 0.2): train on this share of a rollout "
-        "batch's tokens, those of the highest entropy; with any estimator but grpo_s",
-    )
-    add(
-        "--shaping.save_rollouts",
-        type=number(0, int),
-        default=0,
-        metavar="N",
-        help="write N groups of each step, token by token, to rollouts.jsonl beside the metrics",
-    )
-    add(
-        "--train.max_steps",
-        type=COUNT,
-        metavar="N",
+        "batch's tokens, those of the highest entropy; with any estimator but grpo_s")
+    add("--shaping.save_rollouts", type=number(0, int), default=0, metavar="N",
+        help="write N groups of each step, token by token, to rollouts.jsonl beside the metrics")
+
+
+def _sizes(add: Add) -> None:
+    add("--train.max_steps", type=COUNT, metavar="N",
         help="stop after N steps (rollout batches), however many prompts dynamic filtering needs; the learning rate's "
-        "schedule ends there too",
-    )
-    add(
-        "--vllm.max_num_seqs",
-        type=COUNT,
-        metavar="N",
-        help=f"responses that an engine generates at once (its share of a batch, at most {MOST_AT_ONCE})",
-    )
-    add(
-        "--reward.on_failure",
-        choices=["retry", "drop_group", "stop"],
-        default="retry",
+        "schedule ends there too")
+    add("--train.update_order", choices=["shuffle", "length"], default="shuffle",
+        help="which responses of a step make an update with dynamic micro-batches: drawn ones, or as OpenRLHF has it "
+        "by length, the longest and the shortest first")
+    add("--vllm.max_num_seqs", type=COUNT, metavar="N",
+        help=f"responses that an engine generates at once (its share of a batch, at most {MOST_AT_ONCE})")
+
+
+def _rewards(add: Add) -> None:
+    add("--reward.on_failure", choices=["retry", "drop_group", "stop"], default="retry",
         help="if a request for a reward fails: retry until --reward.deadline, then drop the whole group and draw "
-        "another prompt; drop_group at the first failure; or retry and stop the run at the deadline",
-    )
+        "another prompt; drop_group at the first failure; or retry and stop the run at the deadline")
     add("--reward.mode", choices=MODES, help=MODE_HELP)
     add("--reward.deadline", type=SECONDS, metavar="S", default=300.0, help="seconds of retries for one reward")
-    add(
-        "--reward.timeout",
-        type=SECONDS,
-        metavar="S",
-        default=60.0,
-        help="seconds for one request to the reward service",
-    )
+    add("--reward.timeout", type=SECONDS, metavar="S", default=60.0,
+        help="seconds for one request to the reward service")
     add("--reward.ca_file", metavar="FILE", help="a PEM file with the certificates of an https reward service")
-    add(
-        "--reward.batch_size",
-        type=COUNT,
-        metavar="N",
-        default=64,
-        help="most responses in one request to a reward service; a reward model gets one in each",
-    )
-    add(
-        "--reward.max_in_flight",
-        type=COUNT,
-        metavar="N",
-        default=8,
-        help="most requests that a rollout engine has open at once",
-    )
-    add(
-        "--logger.wandb.enable",
-        action="store_true",
-        help="log to wandb too, with the key of WANDB_API_KEY, or that `wandb login` left on the machine",
-    )
+    add("--reward.batch_size", type=COUNT, metavar="N", default=64,
+        help="most responses in one request to a reward service; a reward model gets one in each")
+    add("--reward.max_in_flight", type=COUNT, metavar="N", default=8,
+        help="most requests that a rollout engine has open at once")
+
+
+def _logs(add: Add) -> None:
+    add("--logger.wandb.enable", action="store_true",
+        help="log to wandb too, with the key of WANDB_API_KEY, or that `wandb login` left on the machine")
     add("--logger.metrics_path", metavar="FILE", help="file for the metrics (metrics.jsonl in --ckpt.output_dir)")
-    add = parser.add_argument_group(
-        GROUPS[1], "Mixed-policy DAPO (Tan & Li, arXiv 2507.12931), a reconstruction from its abstract"
-    ).add_argument
+
+
+def _guide(add: Add) -> None:
     add("--guide.model", metavar="DIR_OR_ID", help="a frozen model with the policy's tokenizer, on its own engines")
     add("--guide.samples", type=COUNT, default=1, metavar="G'", help="guide responses for each prompt that gets any")
-    add(
-        "--guide.when",
-        nargs="+",
-        choices=["all", "zero_reward"],
-        default=["all"],
+    add("--guide.when", nargs="+", choices=["all", "zero_reward"], default=["all"],
         help="all: every group in training gets guide responses (M1); zero_reward: groups whose responses are all "
-        "wrong get them, and form a second batch instead of being dropped (M2); give one or both",
-    )
+        "wrong get them, and form a second batch instead of being dropped (M2); give one or both")
     add("--guide.weight", type=WEIGHT, default=1.0, metavar="LAMBDA", help="weight of the second batch")
     add("--guide.engines", type=COUNT, metavar="N", default=1, help="vLLM engines of the guide")
     add("--guide.tensor_parallel_size", type=COUNT, metavar="N", help="GPUs of each (as --vllm.tensor_parallel_size)")
+# fmt: on
 
 
 def _estimator(known: list[str]) -> Callable[[str], str]:
@@ -292,12 +240,8 @@ def _estimator(known: list[str]) -> Callable[[str], str]:
     return parse
 
 
-def _presets() -> Any:  # Python versions import Traversable from different modules
-    return files("openrlhf_gtpo") / "presets"
-
-
 def presets() -> list[str]:
-    names = (entry.name for entry in _presets().iterdir())
+    names = (entry.name for entry in PRESETS.iterdir())
     return sorted(name.removesuffix(".flags") for name in names if name.endswith(".flags") and name[0] != "_")
 
 
@@ -309,7 +253,7 @@ def preset_flags(name: str) -> list[list[str]]:
     """
     if name not in presets():
         raise SettingsError(f"--preset {name} does not exist{did_you_mean(name, presets(), ', '.join(presets()))}")
-    texts = [(_presets() / f"{part}.flags").read_text(encoding="utf-8") for part in ("_run", name)]
+    texts = [(PRESETS / f"{part}.flags").read_text(encoding="utf-8") for part in ("_run", name)]
     return [words for line in "\n".join(texts).splitlines() if (words := shlex.split(line, comments=True))]
 
 
@@ -348,17 +292,16 @@ def _flags_of_file(path: Path, defaults: Mapping[str, Any]) -> list[str]:
         raise SettingsError(f"--config {path} cannot be read: {reason(error)}.") from None
     if not isinstance(content, dict):
         raise SettingsError(f"--config {path} holds no flags: write one a line, such as `shaping.alpha2: 0.1`.")
+    if "settings" in content:  # a run's record, which has every flag
+        content = {**content["settings"], "preset": None}
     words: list[str] = []
-    of_a_run = {**content.get("settings", {}), "preset": None}  # whose record has every flag
-    for name, value in _flat(of_a_run if "settings" in content else content).items():
-        if name in defaults and value == defaults[name]:
+    for name, value in _flat(content).items():
+        if value in (None, defaults.get(name)) or value is False:
             continue
-        if value is True:
-            words.append(f"--{name}")
-        elif isinstance(value, list):
+        if isinstance(value, list):
             words += [f"--{name}", *map(str, value)]
-        elif value is not None and value is not False:
-            words.append(f"--{name}={value}")
+        else:
+            words.append(f"--{name}" if value is True else f"--{name}={value}")
     return words
 
 
@@ -417,6 +360,11 @@ def parse(words: Sequence[str]) -> Namespace:
     made.set_defaults(**dict.fromkeys(SIZES))
     args = made.parse_args(expanded(words, {action.dest: action.default for action in made._actions}))
     for name, value in vars(args).items():
+        if HIDDEN in str(value):
+            raise SettingsError(
+                f"--{name} is {value}, of a run's record, which hides a user and a password: give the flag on the "
+                "command line with both."
+            )
         if isinstance(value, str) and value.startswith("~"):  # which a shell leaves alone behind a =
             setattr(args, name, os.path.expanduser(value))
     args.device = choose_device(args.device)
@@ -464,11 +412,15 @@ def service_urls(flags: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def whole_updates(flags: Mapping[str, Any]) -> int:
-    """The number of responses that has to divide a batch, so that it fills optimiser updates of
-    ``--train.batch_size`` and gives every rank the same number of micro-batches."""
+    """The number of responses that has to divide a batch.
+
+    Then every update is a whole one of ``--train.batch_size``. And every rank gets the same number of responses, in
+    micro-batches that are full or made by tokens: else DeepSpeed's ranks would wait for each other for ever.
+    """
     ranks = flags["actor.num_nodes"] * flags["actor.num_gpus_per_node"]
-    ranks //= flags["ds.ring_attn_size"] * flags["ds.tensor_parallel_size"]
-    return math.lcm(flags["train.batch_size"], flags["rollout.micro_batch_size"] * ranks)
+    shards = max(1, ranks // (flags["ds.ring_attn_size"] * flags["ds.tensor_parallel_size"]))
+    each = 1 if shards == 1 or flags["train.dynamic_batch_enable"] else flags["rollout.micro_batch_size"]
+    return math.lcm(flags["train.batch_size"], shards * each)
 
 
 def responses_at_once(flags: Mapping[str, Any]) -> int:
@@ -479,44 +431,42 @@ def responses_at_once(flags: Mapping[str, Any]) -> int:
 
 
 class Script:
-    """OpenRLHF's script in parts."""
+    """OpenRLHF's script, which runs here as it is, but without the imports that its training needs. It ends where it
+    would parse its command line, or train."""
 
     def __init__(self) -> None:
         spec = importlib.util.find_spec("openrlhf")
         if spec is None or not spec.submodule_search_locations:
             raise SettingsError("OpenRLHF is not installed, and training needs it: the README says how to install it.")
-        self.path = Path(spec.submodule_search_locations[0], "cli", "train_ppo_ray.py")
-        tree = ast.parse(self.path.read_text(encoding="utf-8"))
-        blocks = [
-            s.body for s in tree.body if isinstance(s, ast.If) and ast.unparse(s.test) == "__name__ == '__main__'"
-        ]
-        main = blocks[0] if blocks else []
-        written = [ast.unparse(statement) for statement in main]
-        try:
-            parsed, trained = written.index("args = parser.parse_args()"), written.index("train(args)")
-        except ValueError:
-            raise SettingsError(
-                f"{self.path} does not parse and train as OpenRLHF 0.11's does: install OpenRLHF's released version."
-            ) from None
-        self._imports = [s for s in tree.body if _module(s).split(".")[0] in sys.stdlib_module_names]
-        self._parser, self._checks = main[:parsed], main[parsed + 1 : trained]
+        self._package = Path(spec.submodule_search_locations[0])
+        self.path = self._package / "cli" / "train_ppo_ray.py"
 
     def parser(self) -> argparse.ArgumentParser:
-        return self._run(self._imports + self._parser, {})["parser"]
+        return self._run(None)
 
     def completed(self, flags: Namespace) -> SimpleNamespace:
-        config = self.path.parents[1] / "utils" / "config.py"  # importing its package would import DeepSpeed
-        names: dict[str, Any] = {"args": flags}
-        exec(compile(config.read_text(encoding="utf-8"), config, "exec"), names)
-        checks = [statement for statement in self._checks if not isinstance(statement, ast.ImportFrom)]
-        return self._run(self._imports + checks, names)["args"]
+        return self._run(flags)
 
-    def _run(self, statements: list[ast.stmt], names: dict[str, Any]) -> dict[str, Any]:
-        exec(compile(ast.Module(statements, []), self.path, "exec"), names)
-        return names
+    def _run(self, flags: Namespace | None) -> Any:
+        """The script's parser; with flags, which then come from that parser, what it calls ``train`` with."""
 
+        def imported(name: str, *rest: Any) -> Any:
+            if name == "argparse":
+                return SimpleNamespace(**vars(argparse) | {"ArgumentParser": parsing})
+            if name == "openrlhf.utils.config":  # importing its package would import DeepSpeed
+                return SimpleNamespace(**runpy.run_path(str(self._package / "utils" / "config.py")))
+            if name.partition(".")[0] in (*sys.stdlib_module_names, "modelscope"):
+                return __import__(name, *rest)
+            return SimpleNamespace(**dict.fromkeys(rest[2] or ()))
 
-def _module(statement: ast.stmt) -> str:
-    if isinstance(statement, ast.ImportFrom):
-        return statement.module or ""
-    return statement.names[0].name if isinstance(statement, ast.Import) else ""
+        parsing = type("parsing", (argparse.ArgumentParser,), {"parse_args": lambda made: flags or sys.exit(made)})
+        script = ast.parse(self.path.read_text(encoding="utf-8"))
+        script.body = [statement for statement in script.body if getattr(statement, "name", None) != "train"]
+        doors = {"train": sys.exit, "__builtins__": vars(builtins) | {"__import__": imported}}
+        try:
+            exec(compile(script, self.path, "exec"), {"__name__": "__main__", **doors})
+        except SystemExit as ended:
+            return ended.code
+        raise SettingsError(
+            f"{self.path} does not parse and train as OpenRLHF 0.11's does: install OpenRLHF's released version."
+        )

@@ -34,12 +34,12 @@ class Terminal:
         print(f"{MARK}{sentence}", file=self._error, flush=True)
 
     @contextlib.contextmanager
-    def quiet(self, log: Path) -> Iterator[None]:
-        """A context in which this process and its children write to a file, but for the plugin's lines."""
+    def quiet(self, log: Path, *, append: bool = False) -> Iterator[None]:
+        """A context in which this process and its children write to a file, or append to it, but for our lines."""
         log.parent.mkdir(parents=True, exist_ok=True)
         self._log = log
         kept = [os.dup(1), os.dup(2)]
-        with log.open("w", encoding="utf-8", errors="replace", buffering=1) as file:
+        with log.open("a" if append else "w", encoding="utf-8", errors="replace", buffering=1) as file:
             self._out, self._error = (os.fdopen(one, "w", encoding="utf-8", errors="replace") for one in kept)
             before = sys.stdout, sys.stderr
             for stream in before:

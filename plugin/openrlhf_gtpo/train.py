@@ -16,6 +16,7 @@ import re
 import shutil
 import signal
 import sys
+import threading
 import traceback
 from argparse import Namespace
 from collections.abc import Sequence
@@ -27,7 +28,7 @@ from filelock import FileLock, Timeout
 from openrlhf_gtpo import bindings, checks, flags, surroundings
 from openrlhf_gtpo.checks.checkpoints import latest_step
 from openrlhf_gtpo.checks.rules import in_a_file
-from openrlhf_gtpo.errors import SettingsError, UserError, reason
+from openrlhf_gtpo.errors import SettingsError, UserError
 from openrlhf_gtpo.rewards.client import client_settings
 from openrlhf_gtpo.rewards.embedded import start_embedded_service
 from openrlhf_gtpo.terminal import Terminal
@@ -48,43 +49,41 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Returns:
         Exit status: 0 when training ended, 1 when an error stopped it, 2 for a command line that is refused, 130
-        after Ctrl-C.
+        after Ctrl-C, 143 after SIGTERM.
     """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped
     terminal = Terminal()
     args: Namespace | None = None
     status, last_words = 0, ""
-    with contextlib.ExitStack() as cleanup:
-        cleanup.callback(faulthandler.cancel_dump_traceback_later)  # called last
+    with contextlib.ExitStack() as cleaned, contextlib.ExitStack() as cleanup:
         cleanup.enter_context(surroundings.prepared())
         try:
             args = prepare(flags.parse(sys.argv[1:] if argv is None else argv), terminal)
             if args is not None:
                 last_words = _train(args, terminal, cleanup)
         except KeyboardInterrupt:
-            _limit_clean_up()
             status, last_words = 130, "interrupted"
-        except SystemExit:
-            _limit_clean_up()
-            raise
+        except SystemExit as end:  # of SIGTERM; or of argparse, which has said why
+            status = end.code if isinstance(end.code, int) else 1
         except SettingsError as error:
             status, last_words = 2, str(error)
         except Exception as error:
-            _limit_clean_up()
             traceback.print_exc()
             status, last_words = 1, _last_words(error, args, terminal)
-    # Ray is down, so its workers' logs are complete.
-    terminal.end(status, last_words)
+        terminal.end(status, last_words)
+        _limit_clean_up(status, cleaned)
     return status
 
 
-def _limit_clean_up() -> None:
-    """End this process after `CLEAN_UP_SECONDS`, whatever it waits for.
-
-    Ray's shutdown may wait for ever for workers that the same Ctrl-C reached. The timer is faulthandler's, since it
-    works while C++ code holds Python's lock.
-    """
-    faulthandler.dump_traceback_later(CLEAN_UP_SECONDS, exit=True, file=open(os.devnull, "w"))  # noqa: SIM115
+def _limit_clean_up(status: int, cleaned: contextlib.ExitStack) -> None:
+    """End this process with ``status`` if it has not ``cleaned`` up in `CLEAN_UP_SECONDS`: Ray may wait for ever for
+    workers that the same Ctrl-C reached."""
+    timer = threading.Timer(CLEAN_UP_SECONDS, os._exit, [status])
+    timer.start()
+    cleaned.callback(timer.cancel)
+    # While C++ code holds Python's lock, only this one works, whose status is always 1.
+    faulthandler.dump_traceback_later(CLEAN_UP_SECONDS + 1, exit=True, file=open(os.devnull, "w"))  # noqa: SIM115
+    cleaned.callback(faulthandler.cancel_dump_traceback_later)
 
 
 def prepare(args: Namespace, terminal: Terminal) -> Namespace | None:
@@ -126,15 +125,12 @@ def prepare(args: Namespace, terminal: Terminal) -> Namespace | None:
 
 def _complete(given: dict[str, Any]) -> None:
     """Absolute paths, since Ray's workers have another working directory, and what other processes need to know."""
-    given["logger.metrics_path"] = given["logger.metrics_path"] or os.path.join(
-        given["ckpt.output_dir"], "metrics.jsonl"
-    )
+    given["logger.metrics_path"] = given["logger.metrics_path"] or f"{given['ckpt.output_dir']}/metrics.jsonl"
     for name in ("ckpt.output_dir", "ckpt.path", "logger.metrics_path", "logger.tensorboard_dir", "guide.model"):
         if given[name] and (name != "guide.model" or os.path.isdir(given[name])):  # else a hub id
             given[name] = os.path.abspath(given[name])
     if in_a_file(given["algo.advantage.estimator"]):
-        path, colon, name = given["algo.advantage.estimator"].rpartition(":")
-        given["algo.advantage.estimator"] = f"{os.path.abspath(path)}{colon}{name}"
+        given["algo.advantage.estimator"] = os.path.abspath(given["algo.advantage.estimator"])  # the function stays
     given["settings"] = {name: value for name, value in given.items() if name not in ("dry_run", "config")}
     given["whole_updates"] = flags.whole_updates(given)
     if given["logger.wandb.enable"]:
@@ -146,7 +142,7 @@ def _train(args: Namespace, terminal: Terminal, cleanup: contextlib.ExitStack) -
     given = vars(args)
     folder = Path(given["logger.metrics_path"]).parent
     _lock(given, cleanup)
-    cleanup.enter_context(terminal.quiet(folder / "train.log"))
+    cleanup.enter_context(terminal.quiet(folder / "train.log", append=given["ckpt.load_enable"]))
     token = None
     if flags.embedded(given):
         service = cleanup.enter_context(start_embedded_service(log_path=folder / "reward_service.log"))
@@ -204,24 +200,23 @@ def _lock(given: dict[str, Any], cleanup: contextlib.ExitStack) -> None:
 def _last_words(error: BaseException, args: Namespace | None, terminal: Terminal) -> str:
     """Why the run stopped, and how to go on: one of our own sentences, else the last line of the exception with the
     end of the log before it."""
-    ours = next((link for link in _chain(error) if isinstance(link, UserError) and not hasattr(link, "cause")), None)
-    sentence = str(ours) if ours else reason(error)
-    if ours is None:
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        # Ray passes on the exception of an actor's constructor as a text.
-        own = [line.partition(": ")[2] for line in lines if line.startswith("openrlhf_gtpo.")]
-        dead = re.search(r"class_name: (\w+)", str(error))  # in Ray's ActorDiedError
-        if own:
-            sentence = own[-1]
-        elif dead:
+    from ray.exceptions import ActorDiedError, UnserializableException
+
+    raised = _raised(error)
+    # Ray has as a text alone what an exception is raised from, and why a worker could not import an actor's class.
+    told = re.findall(r"^\s*openrlhf_gtpo\.[\w.]+: (.*\S)", str(error), re.MULTILINE)
+    if ours := [str(raised)] if isinstance(raised, UserError) else told:
+        sentence = ours[-1]
+    else:
+        terminal.show_end_of_log()
+        lines = [line.strip() for line in str(raised).splitlines() if line.strip()] or ["without a message"]
+        # The text of an exception that cannot travel is its traceback, whose last line names it.
+        name = "" if isinstance(raised, UnserializableException) else f"{type(raised).__name__}: "
+        sentence = name + lines[-1]
+        # Likewise the class of an actor whose process is gone.
+        if isinstance(raised, ActorDiedError) and (dead := re.search(r"class_name: (\w+)", str(raised))):
             sentence = f"The Ray actor {dead[1]} died: it crashed, was killed, or there was no memory left for it."
-        elif not hasattr(error, "cause"):  # Ray's RayTaskError ends with the exception's own last line
-            sentence = f"{type(error).__name__}: {lines[-1] if lines else 'without a message'}"
-        else:
-            sentence = lines[-1]
-        if not own:
-            terminal.show_end_of_log()
-            sentence = _full_disk(args) or sentence
+        sentence = _full_disk(args) or sentence
     step = latest_step(vars(args)["ckpt.path"]) if args else None
     if step is None:
         return sentence
@@ -240,11 +235,16 @@ def _full_disk(args: Namespace | None) -> str | None:
     return None
 
 
-def _chain(error: BaseException | None) -> Any:
-    while error is not None:
-        yield error
-        # Ray's RayTaskError holds the original exception as ``cause``, and is an instance of its class too.
-        error = getattr(error, "cause", None) or error.__cause__
+def _raised(error: BaseException) -> BaseException:
+    """The exception that Ray brings from another process in its own."""
+    from ray.exceptions import ActorDiedError, RayTaskError
+
+    match error:
+        # Of a method, which is an instance of the cause's class too; of a constructor.
+        case RayTaskError(cause=BaseException() as cause) | ActorDiedError(args=[RayTaskError() as cause]):
+            return _raised(cause)
+        case _:
+            return error
 
 
 if __name__ == "__main__":

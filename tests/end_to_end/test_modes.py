@@ -145,6 +145,22 @@ def test_asynchronous_training_with_partial_rollouts_and_an_agent_of_two_turns(p
     assert "user" not in said, "what the environment said is no token of the policy"
 
 
+def test_an_asynchronous_run_that_resumes_goes_on_with_its_prompts_steps_and_counts(
+    policy: Path, tmp_path: Path
+) -> None:
+    flags = ["--train.async_enable", f"--shaping.save_rollouts={PROMPTS}", "--ckpt.save_steps=1"]
+    flags += [f"--ckpt.path={tmp_path / 'state'}"]
+    first = train(policy, tmp_path, "gtpo", 6, *flags, f"--train.max_steps={STEPS - 1}").check()
+    assert len(first.metrics) == STEPS - 1
+    run = train(policy, tmp_path, "gtpo", 6, *flags, f"--train.max_steps={STEPS}", "--ckpt.load_enable").check()
+    check_steps(run)
+    assert prompts_by_step(run) == prompts_in_order(policy, 6)[:STEPS]
+    consumed = [line["rollout/prompts_consumed"] for line in run.metrics]
+    assert consumed == [PROMPTS * step for step in range(1, STEPS + 1)]
+    assert all(line["reward/dropped_groups"] == 0 for line in run.metrics), "it is logged here too"
+    assert "step 1 " in (run.folder / "train.log").read_text(), "the log of the first part is still there"
+
+
 @pytest.fixture(scope="module")
 def adapted(policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """GRPO-S with LoRA in float32, whatever the CPU has, an engine of two workers, a guide for every group and a

@@ -2,7 +2,9 @@
 flags, and what is said of flags that are not."""
 
 import argparse
+import importlib.util
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -58,6 +60,34 @@ def test_train_gets_what_the_whole_script_would_give_it(script: dict[str, Any]) 
     theirs, ours = flat(script["args"]), flat(flags.completed(parse(["--device=gpu", *FLAGS])))
     assert theirs["reward.remote_url"] == ["http://a", "http://b"]
     assert {name: value for name, value in ours.items() if name in theirs} == theirs | {"ds.param_dtype": "auto"}
+
+
+def test_a_script_that_writes_its_steps_in_another_way_is_read_and_one_that_never_trains_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    args, written = parse(["--device=gpu", *FLAGS]), Script().path.read_text(encoding="utf-8")
+    theirs = flags.completed(args)
+    package = shutil.copytree(Script().path.parents[1], tmp_path / "openrlhf", ignore=lambda *_: ["trainer", "models"])
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: SimpleNamespace(submodule_search_locations=[package]))
+    script = Path(package) / "cli" / "train_ppo_ray.py"
+    other = written.replace("args = parser.parse_args()", "args, _ = parser.parse_args(), 0")
+    script.write_text("import torch\n" + other.replace("    train(args)\n", "    status = train( args)\n"))
+    assert flags.completed(args) == theirs
+    script.write_text(written.replace("    train(args)\n", ""))
+    with pytest.raises(SettingsError) as refused:
+        flags.completed(args)
+    assert_refusal(str(refused.value), str(script), "OpenRLHF's released version")
+
+
+def test_modelscope_serves_the_run_and_no_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    patched: list[str] = []
+    hub = SimpleNamespace(patch_hub=lambda: patched.append("the hub's client"))
+    monkeypatch.setitem(sys.modules, "modelscope.utils.hf_util", hub)
+    args = parse(["--device=gpu", "--use_ms", *FLAGS])
+    assert flags.openrlhfs_refusal(args) is None
+    assert patched == []
+    flags.completed(args)
+    assert patched == ["the hub's client"]
 
 
 def test_a_command_line_is_refused_before_torch_is_imported() -> None:
@@ -198,6 +228,21 @@ def test_a_file_that_holds_no_flags_is_refused_and_named(tmp_path: Path, text: s
 def test_an_engine_works_on_its_share_of_a_batch_at_once(words: str, expected: int) -> None:
     sizes = ["--rollout.batch_size=128", "--rollout.n_samples_per_prompt=8"]
     assert flags.responses_at_once(vars(parse([*sizes, *words.split()]))) == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("", 12),  # one rank has nobody to wait for
+        ("--actor.num_gpus_per_node=2", 48),
+        ("--actor.num_gpus_per_node=2 --actor.num_nodes=2 --ds.ring_attn_size=2", 48),
+        ("--actor.num_gpus_per_node=8 --train.dynamic_batch_enable", 24),  # micro-batches are made by tokens
+        ("--ds.ring_attn_size=2", 12),  # another check refuses it
+    ],
+)
+def test_a_batch_fills_updates_and_gives_every_rank_the_same_number_of_responses(words: str, expected: int) -> None:
+    sizes = ["--device=gpu", "--actor.num_gpus_per_node=1", "--train.batch_size=12", "--rollout.micro_batch_size=8"]
+    assert flags.whole_updates(vars(parse([*sizes, *words.split()]))) == expected
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,7 @@
-"""What the plugin needs of OpenRLHF: its version, and the methods that our subclasses override."""
+"""What the plugin needs of OpenRLHF: its version, the methods that our subclasses override, and the names that they
+take."""
+
+from types import ModuleType
 
 import pytest
 
@@ -27,3 +30,16 @@ def test_a_method_that_openrlhf_no_longer_calls_is_refused_when_the_class_is_mad
     with pytest.raises(UserError) as error:
         host.overrides("generate_other_samples")(Ours)
     assert_refusal(str(error.value), "generate_other_samples", "Ours")
+
+
+def test_a_class_that_openrlhf_calls_by_another_name_is_refused_and_what_is_there_can_be_put_back() -> None:
+    theirs = ModuleType("openrlhf.theirs")
+    theirs.__dict__.update(PolicyActor=1, Trainer=2)
+    with pytest.raises(UserError) as error:
+        host.replace(theirs, PolicyModelActor=3)
+    assert_refusal(str(error.value), "PolicyModelActor", "openrlhf.theirs", "0.11.2")
+    assert not hasattr(theirs, "PolicyModelActor")
+    with host.replace(theirs, PolicyActor=3):
+        host.replace(theirs, Trainer=4)
+        assert (theirs.PolicyActor, theirs.Trainer) == (3, 4)
+    assert (theirs.PolicyActor, theirs.Trainer) == (1, 4)

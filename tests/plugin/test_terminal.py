@@ -10,7 +10,7 @@ from openrlhf_gtpo.terminal import MARK, Terminal
 
 terminal = Terminal()
 terminal.say("before")
-with terminal.quiet({log!r}):
+with terminal.quiet({log!r}, append={append}):
     print("noise")
     print(f"(worker pid=1) {MARK}step 1 | reward 0.5")
     print("more noise", file=sys.stderr)
@@ -22,10 +22,10 @@ print("after")
 """
 
 
-def run(tmp_path: Path, status: int = 0, body: str = "pass") -> tuple[list[str], list[str], str]:
+def run(tmp_path: Path, status: int = 0, body: str = "pass", append: bool = False) -> tuple[list[str], list[str], str]:
     log = tmp_path / "out" / "train.log"
     program = PROGRAM.replace("{log!r}", f"__import__('pathlib').Path({str(log)!r})").replace("{status}", str(status))
-    program = program.replace("{body}", body)
+    program = program.replace("{body}", body).replace("{append}", str(append))
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     return done.stdout.splitlines(), done.stderr.splitlines(), log.read_text()
 
@@ -38,6 +38,14 @@ def test_lines_of_ours_are_shown_and_all_else_is_in_the_log(tmp_path: Path) -> N
     assert error[2:] == ["openrlhf-gtpo train: last words", "openrlhf-gtpo train: and more"]
     for noise in ("noise\n", "more noise", "noise of C", "noise of a child", "step 1 | reward 0.5"):
         assert noise in log
+
+
+def test_a_resumed_run_keeps_the_log_of_the_first_and_another_begins_anew(tmp_path: Path) -> None:
+    run(tmp_path, body="print('of the first')")
+    _, _, log = run(tmp_path, append=True)
+    assert log.index("of the first") < log.rindex("noise of a child")
+    assert log.count("noise of a child") == 2
+    assert "of the first" not in run(tmp_path)[2]
 
 
 def test_after_an_error_the_end_of_the_log_stands_before_the_last_words(tmp_path: Path) -> None:

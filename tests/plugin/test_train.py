@@ -1,14 +1,19 @@
-"""The driver on its way into OpenRLHF's script: what it has prepared when Ray starts."""
+"""The driver around OpenRLHF's script: its last words, and how it ends."""
 
 import importlib
+import pickle
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from ray.exceptions import ActorDiedError, ActorDiedErrorContext, RayTaskError, UnserializableException
 
 from openrlhf_gtpo import train
+from openrlhf_gtpo.errors import EntropyMissing
 from openrlhf_gtpo.terminal import MARK
 
 from ..refusals import assert_refusal
@@ -57,3 +62,76 @@ def test_a_run_does_not_end_before_its_last_step_is_shown(
     }
     assert train.main([str(word) for flag in given.items() for word in flag]) == 0
     assert f"{MARK}step 2     reward 0.900" in capfd.readouterr().out
+
+
+ENDS = """
+import ctypes, os, signal, sys, time
+from openrlhf_gtpo import train
+
+def trains(args, terminal, cleanup):
+    cleanup.callback({cleans}, 600)
+    {stops}
+
+train.CLEAN_UP_SECONDS, train.prepare, train._train = 1, lambda args, terminal: args, trains
+sys.exit(train.main(["--device=cpu"]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("stops", "cleans", "status", "said"),
+    [
+        ("raise RuntimeError('no luck')", "time.sleep", 1, "error: RuntimeError: no luck"),
+        ("raise KeyboardInterrupt", "time.sleep", 130, "interrupted"),
+        ("os.kill(os.getpid(), signal.SIGTERM)", "time.sleep", 143, None),
+        ("return 'the policy is in model'", "time.sleep", 0, "the policy is in model"),
+        ("raise RuntimeError('no luck')", "ctypes.PyDLL(None).sleep", 1, "error: RuntimeError: no luck"),
+    ],
+    ids=["an error", "Ctrl-C", "SIGTERM", "a good end", "an error, and C code keeps Python's lock"],
+)
+def test_a_run_whose_clean_up_hangs_has_said_why_it_ended_and_ends_with_its_status(
+    stops: str, cleans: str, status: int, said: str | None
+) -> None:
+    program = ENDS.replace("{stops}", stops).replace("{cleans}", cleans)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.returncode == status, done.stderr
+    assert [line for line in done.stderr.splitlines() if line.startswith(MARK)] == ([MARK + said] if said else [])
+
+
+def brought(cause: Exception, behind: str = "") -> Any:
+    """An exception as Ray brings it from another process."""
+    last = f"{type(cause).__module__}.{type(cause).__name__}: {cause}".removeprefix("builtins.")
+    text = f"{behind}Traceback (most recent call last):\n  File somewhere\n{last}"
+    return pickle.loads(pickle.dumps(RayTaskError("step", text, cause)))
+
+
+OURS = EntropyMissing("Engine 1 has no entropies: start it anew.")
+FULL = OSError(28, "No space left on device")
+KILLED = ActorDiedError(cause=ActorDiedErrorContext(class_name="RolloutActor", actor_id=bytes(16)))
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (brought(OURS).as_instanceof_cause(), str(OURS)),
+        (ActorDiedError(brought(OURS)), str(OURS)),
+        (brought(ActorDiedError(brought(OURS))).as_instanceof_cause(), str(OURS)),
+        (brought(KeyError("x"), f"openrlhf_gtpo.errors.EntropyMissing: {OURS}\n\n").as_instanceof_cause(), str(OURS)),
+        (brought(FULL).as_instanceof_cause(), "OSError: [Errno 28] No space left on device"),
+        (ActorDiedError(brought(FULL)), "OSError: [Errno 28] No space left on device"),
+        (UnserializableException("Traceback ...\nodd.Odd: 1 2"), "odd.Odd: 1 2"),
+        (KILLED, "The Ray actor RolloutActor died: it crashed, was killed, or there was no memory left for it."),
+        (brought(KILLED).as_instanceof_cause(), "The Ray actor RolloutActor died: it crashed, was killed, or"),
+    ],
+    ids=lambda value: None if isinstance(value, str) else type(value).__name__,
+)
+def test_what_another_process_died_of_is_said_in_its_own_words(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception, said: str
+) -> None:
+    def fails(*_: Any) -> str:
+        raise error
+
+    monkeypatch.setattr(train, "prepare", lambda args, terminal: args)
+    monkeypatch.setattr(train, "_train", fails)
+    monkeypatch.setattr(train.signal, "signal", lambda *_: None)
+    assert train.main(["--device=cpu"]) == 1
+    assert capsys.readouterr().err.splitlines()[-1].startswith(f"{MARK}error: {said}")

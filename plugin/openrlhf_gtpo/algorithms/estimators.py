@@ -1,4 +1,4 @@
-"""Estimators: functions that turn `Rollouts` into an `Estimate` with advantages, by the name of the flag
+"""Estimators: functions that turn a `RolloutBatch` into an `Estimate` with advantages, by the name of the flag
 ``--algo.advantage.estimator``. To add one, write a function and put it into `ESTIMATORS`. A user's, ``FILE.py:NAME``,
 is a function of tensors, `ARGUMENTS`, that returns advantages, (N, T): docs/examples/shaping_function.py."""
 
@@ -16,35 +16,10 @@ import torch
 
 from openrlhf_gtpo import shaping
 from openrlhf_gtpo.algorithms.arguments import check_tensor
+from openrlhf_gtpo.batch import Group, Response, RolloutBatch
 
 STD_EPS = 1e-9
 """Added to a group's standard deviation, as in OpenRLHF's group_norm."""
-
-
-@dataclass(frozen=True, eq=False)
-class Rollouts:
-    """A rollout batch as an estimator sees it: N responses, T token columns."""
-
-    entropy: torch.Tensor
-    """(N, T) float, nats, of the distribution that each token was sampled from; 0 off the mask."""
-    logprob: torch.Tensor
-    """(N, T) float, the log-probability of each token in that distribution; 0 off the mask."""
-    mask: torch.Tensor
-    """(N, T) bool, True on the responses' tokens."""
-    correct: torch.Tensor | None
-    """(N,) bool, verified correctness; None where an estimator does not need it and the scores are not binary."""
-    group: torch.Tensor
-    """(N,) int from 0, which prompt each response answers. A group may have any size, 1 too."""
-    reward: torch.Tensor
-    """(N,) float, with every penalty."""
-    penalty: torch.Tensor
-    """(N,) float, the part of the reward that is penalties (length, overlong punishment)."""
-    reward_clip: tuple[float, float] = (-torch.inf, torch.inf)
-    """OpenRLHF's bounds of a normalised reward (``--reward.clip_range``), for `group_norm`, which is OpenRLHF's."""
-    after_answer: torch.Tensor | None = None
-    """(N, T) bool, the tokens after the answer that was graded; None where nobody says where it stands."""
-    seed: int = 0
-    """Of whatever is drawn for this batch: another one at each step of a run, the same one when a step is repeated."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,30 +54,30 @@ class Estimator:
     options: tuple[str, ...] = ()
 
 
-def _shaped(shape: Callable[..., shaping.Shaped], rollouts: Rollouts, **options: Any) -> Estimate:
+def _shaped(shape: Callable[..., shaping.Shaped], batch: RolloutBatch, **options: Any) -> Estimate:
     """The rewards and advantages of `openrlhf_gtpo.shaping`; a ValueError says which option or entropy is wrong."""
-    penalty = rollouts.penalty if rollouts.penalty.any() else None
-    shaped = shape(rollouts.entropy, rollouts.mask, rollouts.correct, rollouts.group, penalty=penalty, **options)
-    length = rollouts.mask.sum(-1).clamp(min=1)
+    penalty = batch.penalty if batch.penalty.any() else None
+    shaped = shape(batch.entropy, batch.mask, batch.correct, batch.group, penalty=penalty, **options)
+    length = batch.mask.sum(-1).clamp(min=1)
     return Estimate(shaped.advantages, shaped.rewards.sum(-1) / length, shaped.rewards)
 
 
-def gtpo(rollouts: Rollouts, until: str = "end", **options: Any) -> Estimate:
+def gtpo(batch: RolloutBatch, until: str = "end", **options: Any) -> Estimate:
     """GTPO: tokens share their class's reward by their entropy (arXiv 2508.04349, Eq. 3, 5 and 6). With ``until``
     "answer", those after the answer have a share of 1."""
-    return _shaped(shaping.gtpo, rollouts, neutral=rollouts.after_answer if until == "answer" else None, **options)
+    return _shaped(shaping.gtpo, batch, neutral=batch.after_answer if until == "answer" else None, **options)
 
 
-def grpo_s(rollouts: Rollouts, **options: Any) -> Estimate:
+def grpo_s(batch: RolloutBatch, **options: Any) -> Estimate:
     """GRPO-S: responses share a class's reward by their mean entropy (arXiv 2508.04349, Eq. 8 and 9)."""
-    return _shaped(shaping.grpo_s, rollouts, **options)
+    return _shaped(shaping.grpo_s, batch, **options)
 
 
-def group_norm(rollouts: Rollouts) -> Estimate:
+def group_norm(batch: RolloutBatch) -> Estimate:
     """GRPO: reward minus the group's mean, divided by its standard deviation (arXiv 2402.03300); groups of any
     size."""
-    advantages = normalised_in_groups(rollouts.reward, rollouts.group).clamp(*rollouts.reward_clip)
-    return Estimate(advantages[:, None] * rollouts.mask, advantages)
+    advantages = normalised_in_groups(batch.reward, batch.group).clamp(*batch.reward_clip)
+    return Estimate(advantages[:, None] * batch.mask, advantages)
 
 
 def normalised_in_groups(rewards: torch.Tensor, group: torch.Tensor) -> torch.Tensor:
@@ -146,7 +121,7 @@ def normalised_in_groups(rewards: torch.Tensor, group: torch.Tensor) -> torch.Te
 OPTIONS = ("alpha1", "alpha2", "over", "scope", "entropy_clip")
 
 ARGUMENTS = ("entropy", "logprob", "mask", "correct", "reward", "group")
-"""What a user's function is called with, by name; `Rollouts` describes each."""
+"""What a user's function is called with, by name; `RolloutBatch` describes each."""
 
 ESTIMATORS: dict[str, Estimator] = {
     "gtpo": Estimator(gtpo, needs_correctness=True, options=(*OPTIONS, "until")),
@@ -191,31 +166,31 @@ def _functions_of(path: str) -> dict[str, Any]:
     return runpy.run_path(path)
 
 
-def _of_a_user(name: str, function: Callable[..., Any], rollouts: Rollouts) -> Estimate:
+def _of_a_user(name: str, function: Callable[..., Any], batch: RolloutBatch) -> Estimate:
     """The advantages of a user's function, checked, and 0 off the mask.
 
     Raises:
         ValueError: it failed, or returned something else than finite advantages.
     """
-    given = {argument: getattr(rollouts, argument) for argument in ARGUMENTS}
+    given = {argument: getattr(batch, argument) for argument in ARGUMENTS}
     try:
         returned = function(**{key: None if tensor is None else tensor.clone() for key, tensor in given.items()})
     except Exception as error:
         line = traceback.extract_tb(error.__traceback__)[-1].lineno
         raise ValueError(f"{name} failed in line {line}: {type(error).__name__}: {error}.") from error
-    shape = tuple(rollouts.mask.shape)
+    shape = tuple(batch.mask.shape)
     if not isinstance(returned, torch.Tensor) or tuple(returned.shape) != shape or not returned.is_floating_point():
         is_tensor = isinstance(returned, torch.Tensor)
         said = f"{returned.dtype} of shape {tuple(returned.shape)}" if is_tensor else f"{type(returned)}"
         raise ValueError(f"{name} returned {said}, but advantages are a float tensor of shape (N, T), {shape}.")
-    advantages = torch.where(rollouts.mask, returned.detach(), 0.0).to(rollouts.entropy.dtype)
+    advantages = torch.where(batch.mask, returned.detach(), 0.0).to(batch.entropy.dtype)
     if not advantages.isfinite().all():
         row, column = (~advantages.isfinite()).nonzero()[0].tolist()
         raise ValueError(
             f"{name} returned {advantages[row, column].item()} for response {row}, column {column}, but advantages "
             "have to be finite on every response token."
         )
-    return Estimate(advantages, rollouts.reward)
+    return Estimate(advantages, batch.reward)
 
 
 def try_out(name: str, group_size: int) -> None:
@@ -233,7 +208,7 @@ def try_out(name: str, group_size: int) -> None:
     estimator.function(small_batch(group_size))
 
 
-def small_batch(group_size: int, seed: int = 0) -> Rollouts:
+def small_batch(group_size: int, seed: int = 0) -> RolloutBatch:
     """Two groups of responses of one to five tokens, right and wrong in turn, with entropies up to 3 nats and
     log-probabilities down to -6.
 
@@ -241,11 +216,21 @@ def small_batch(group_size: int, seed: int = 0) -> Rollouts:
         group_size: G, responses per prompt.
         seed: of what is drawn.
     """
-    n, width = 2 * group_size, 5
     draw = torch.Generator().manual_seed(seed)
-    length = torch.arange(n) % width + 1
-    mask = torch.arange(width) < length[:, None]
-    correct = torch.arange(n) % 2 == 0
-    entropy, surprisal = (high * torch.rand(n, width, generator=draw) * mask for high in (3, 6))
-    group = torch.arange(n) // group_size
-    return Rollouts(entropy, -surprisal, mask, correct, group, correct.float(), torch.zeros(n), seed=seed)
+
+    def response(number: int) -> Response:
+        n, score = number % 5 + 1, float(number % 2 == 0)
+        entropy, surprisal = (torch.rand(n + 1, generator=draw) * high for high in (3, 6))
+        returned = {
+            "observation_tokens": [0] * (n + 1),
+            "action_ranges": [(1, n + 1)],
+            "entropy": entropy.tolist(),
+            "logprob": (-surprisal).tolist(),
+            "answer_end": n + 1,
+            "scores": score,
+            "reward": score,
+        }
+        return Response(returned, n + 1)
+
+    responses = [response(number) for number in range(2 * group_size)]
+    return RolloutBatch([Group(responses[:group_size]), Group(responses[group_size:])], seed=seed)

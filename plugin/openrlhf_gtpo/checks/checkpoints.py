@@ -8,6 +8,7 @@ from typing import Any
 from openrlhf_gtpo.checks import Finding
 
 PREFIX = "global_step"
+"""Before the step in a checkpoint's name; ``best_`` may stand before it."""
 
 
 def check(flags: Mapping[str, Any]) -> Iterator[Finding]:
@@ -24,7 +25,7 @@ def check(flags: Mapping[str, Any]) -> Iterator[Finding]:
     if why is None:
         yield Finding("checkpoint", "ok", f"{folder / latest} is whole.")
         return
-    whole = [one.name for one in folder.glob(f"{PREFIX}*") if one.name != latest and _damage(one) is None]
+    whole = [one.name for one in folder.glob(f"*{PREFIX}*") if one.name != latest and _damage(one) is None]
     newest = max(whole, key=_step, default=None)
     fix = (
         f"write {newest} into {pointer}, and the run goes on from there" if newest else "leave --ckpt.load_enable out"
@@ -41,7 +42,7 @@ def latest_step(folder: str) -> int | None:
 
 
 def _step(name: str) -> int:
-    return int(name.removeprefix(PREFIX))
+    return int(name.rpartition(PREFIX)[2])
 
 
 def _damage(checkpoint: Path) -> str | None:

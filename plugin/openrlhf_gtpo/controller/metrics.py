@@ -9,25 +9,27 @@ from typing import Any
 import torch
 
 from openrlhf_gtpo.algorithms.reductions import per_group, spread
-from openrlhf_gtpo.batch import WholeBatch
+from openrlhf_gtpo.batch import RolloutBatch
 
 GAP = "mismatch/logprob_gap"
 WIDER, NOISE = 3, 0.005
 """A gap so many times that of a run's first step, and above this, in nats, is no rounding."""
+NOTICEABLE = 0.001
+"""A difference of shaped rewards that is no rounding: a hundredth of what GTPO's default alpha2 gives a token."""
 ROWS = 256
 """Responses at a time where a whole batch would be copied."""
 
 
-def rollout_metrics(batch: WholeBatch) -> dict[str, float]:
+def rollout_metrics(batch: RolloutBatch) -> dict[str, float]:
     """Statistics of a rollout batch, over the policy's own responses.
 
     Returns:
         Metric name -> value. A class without tokens (no wrong response, say) has no metrics. ``entropy/token_*`` are
         over tokens; ``entropy/response_mean`` is the mean over responses of each response's mean.
     """
-    own = batch.of_metrics
+    own = batch.counted
     entropy, mask, group, advantages = batch.entropy[own], batch.mask[own], batch.group[own], batch.advantages[own]
-    rollout_logprob, actor_logprob = batch.rollout_logprob[own], batch.actor_logprob[own]
+    rollout_logprob, actor_logprob = batch.logprob[own], batch.actor_logprob[own]
     correct = None if batch.correct is None else batch.correct[own]
     shaped_rewards = None if batch.shaped_rewards is None else batch.shaped_rewards[own]
     length = mask.sum(-1)
@@ -59,7 +61,13 @@ def rollout_metrics(batch: WholeBatch) -> dict[str, float]:
     if correct is not None:
         _, place = group.unique(return_inverse=True)
         share = per_group(correct.float(), place, "mean")
-        metrics |= _best_after_answer(advantages, mask, batch.after_answer[own], place, (share > 0) & (share < 1))
+        mixed = (share > 0) & (share < 1)
+        metrics |= _best_after_answer(advantages, mask, batch.after_answer[own], place, mixed)
+        if shaped_rewards is not None and mixed.any():
+            unpunished = shaped_rewards - batch.penalty[own][:, None]
+            groups = [place == number for number in mixed.nonzero().flatten()]
+            shaped = [_is_shaped(unpunished[one], mask[one], correct[one]) for one in groups]
+            metrics["groups/shaped_share"] = sum(shaped) / len(shaped)
         metrics["rollout/pass_rate"] = correct.float().mean().item()
         metrics["groups/all_correct_share"] = (share == 1).float().mean().item()
         metrics["groups/all_wrong_share"] = (share == 0).float().mean().item()
@@ -79,6 +87,18 @@ def _best_after_answer(
         for tokens in (after, mask & ~after)
     )
     return {"advantage/best_after_answer": (behind > before).float().mean().item()}
+
+
+def _is_shaped(rewards: torch.Tensor, mask: torch.Tensor, correct: torch.Tensor) -> bool:
+    """Whether shaped rewards (G, T) of one class differ somewhere between responses, at one of their own positions."""
+    position = (mask.cumsum(1) - 1).masked_fill(~mask, mask.shape[1])  # what is no token goes to a column of its own
+    for rows in (correct, ~correct):
+        nothing = rewards.new_zeros(int(rows.sum()), mask.shape[1] + 1)
+        high = (nothing - torch.inf).scatter(1, position[rows], rewards[rows])[:, :-1].amax(0)
+        low = (nothing + torch.inf).scatter(1, position[rows], rewards[rows])[:, :-1].amin(0)
+        if (high - low > NOTICEABLE).any():
+            return True
+    return False
 
 
 def _extent(metrics: dict[str, float], prefix: str, values: torch.Tensor) -> None:
@@ -118,6 +138,7 @@ def progress_line(step: int, metrics: Mapping[str, Any]) -> str:
         ("entropy", "entropy/token_mean", ".3f"),
         ("length", "rollout/response_length_mean", ".1f"),
         ("uninformative groups", "groups/uninformative_share", ".2f"),
+        ("shaped", "groups/shaped_share", ".2f"),
         ("dropped groups", "reward/dropped_groups", ".0f"),
     ):
         if name in metrics and (name != "reward/dropped_groups" or metrics[name]):

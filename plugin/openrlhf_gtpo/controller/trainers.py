@@ -12,16 +12,30 @@ import ray
 import torch
 from openrlhf.trainer.ppo_utils.experience import Experience
 
+from openrlhf_gtpo.batch import RolloutBatch
 from openrlhf_gtpo.controller.during_training import with_every_k
 from openrlhf_gtpo.controller.experience import ExperienceMaker
 from openrlhf_gtpo.controller.files import StepsFile, write_run_record
 from openrlhf_gtpo.controller.generator import Generator
 from openrlhf_gtpo.controller.metrics import GAP, progress_line, weights_differ
 from openrlhf_gtpo.data.prompts import reading_as_written
-from openrlhf_gtpo.host import overrides, plain_class
+from openrlhf_gtpo.host import overrides, plain_class, replace
+from openrlhf_gtpo.policy.updates import shuffle_share
 from openrlhf_gtpo.seeds import derived, seed_process
 from openrlhf_gtpo.sent_once import SentOnce
 from openrlhf_gtpo.terminal import MARK
+
+OF_TRAINING = (
+    "init_checkpoint_states",
+    "ppo_train",
+    "train_step",
+    "_compute_rollout_stats",
+    "save_logs_and_checkpoints",
+    "save_best_checkpoint",
+)
+"""Methods of OpenRLHF that `MetricsMixin` overrides."""
+CHECKPOINT = "openrlhf_gtpo"
+"""Under which a checkpoint's states travel with that of the data loader."""
 
 
 def in_seeded_order(prepare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -41,10 +55,13 @@ def in_seeded_order(prepare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], 
 
 # Each process of the controller imports this module.
 for module in (ppo_trainer, ppo_trainer_async):
-    # Evaluations during training report Pass@k for every k.
-    module.compute_eval_metrics = with_every_k(module.compute_eval_metrics)
-    # Prompts and labels are read exactly as the file has them.
-    module.prepare_datasets = in_seeded_order(reading_as_written(module.prepare_datasets))
+    replace(
+        module,
+        # Evaluations during training report Pass@k for every k.
+        compute_eval_metrics=with_every_k(module.compute_eval_metrics),
+        # Prompts and labels are read exactly as the file has them.
+        prepare_datasets=in_seeded_order(reading_as_written(module.prepare_datasets)),
+    )
 
 
 class GeneratorMixin:
@@ -100,25 +117,25 @@ class MetricsMixin:
     def ppo_train(self: Any, global_step: int) -> Any:
         """As OpenRLHF's; what the ranks shuffle and drop out follows from the step, so a resumed run does the same."""
         groups = [group for group in (self.actor_model_group, self.critic_model_group) if group is not None]
-        seed = derived(self.args.train.seed, "update", global_step)
-        ray.get([rank.__ray_call__.remote(seed_process, seed) for group in groups for rank in group._actor_handlers])
+        ranks = [rank for group in groups for rank in group._actor_handlers]
+        seed = self.args.train.seed
+        ray.get([rank.__ray_call__.remote(seed_process, derived(seed, "update", global_step)) for rank in ranks])
+        if self.args.train.dynamic_batch_enable and self.args.train.update_order == "shuffle":
+            ray.get([rank.__ray_call__.remote(shuffle_share, derived(seed, "order", global_step)) for rank in ranks])
         return super().ppo_train(global_step)  # type: ignore[misc]
 
-    def train_step(self: Any, rollout_samples: list[Experience], global_step: int) -> Any:
+    def train_step(self: Any, rollout_samples: RolloutBatch, global_step: int) -> Any:
         """As OpenRLHF's, with our metrics added to the status, so that tensorboard and wandb log them too."""
-        self.experience_maker.step = global_step + 1
+        rollout_samples.step = global_step + 1
         status, step = super().train_step(rollout_samples, global_step)  # type: ignore[misc]
-        status.update(self.experience_maker.metrics)
-        status.update(self._reward_metrics())
+        stats = ray.get([engine.reward_stats.remote() for engine in self.vllm_engines or []])
+        totals = {f"reward/{name}_total": float(sum(s[name] for s in stats)) for name in (stats[0] if stats else {})}
+        status.update(rollout_samples.metrics | totals)
         return status, step
 
     def _compute_rollout_stats(self: Any, experiences: list[Experience]) -> Any:
         """As OpenRLHF's, over the responses that our metrics are of."""
         return super()._compute_rollout_stats(self.experience_maker.counted(experiences))  # type: ignore[misc]
-
-    def _reward_metrics(self: Any) -> dict[str, float]:
-        stats = ray.get([engine.reward_stats.remote() for engine in self.vllm_engines or []])
-        return {f"reward/{name}_total": float(sum(s[name] for s in stats)) for name in (stats[0] if stats else {})}
 
     def save_logs_and_checkpoints(self: Any, global_step: int, logs_dict: Any = None, states: Any = None) -> None:
         """As OpenRLHF's; the line in metrics.jsonl is written first, so a step that has a checkpoint always has it."""
@@ -137,26 +154,34 @@ class MetricsMixin:
         super().save_best_checkpoint(eval_metrics, global_step, client_states)  # type: ignore[misc]
 
 
-@overrides("init_checkpoint_states", "ppo_train", "train_step", "_compute_rollout_stats", "save_logs_and_checkpoints")
+@overrides(*OF_TRAINING)
 class Trainer(MetricsMixin, GeneratorMixin, plain_class(ppo_trainer.PPOTrainer)):  # type: ignore[misc]
     """OpenRLHF's controller with our generator and experience maker."""
 
     def init_checkpoint_states(self) -> Any:
-        """As OpenRLHF's, once every actor is up. The steps before a checkpoint count for ``--train.max_steps``."""
+        """As OpenRLHF's, once every actor is up."""
         states = super().init_checkpoint_states()
-        generator = self.samples_generator
-        generator.steps, generator.prompts_consumed = states["global_step"], states["total_consumed_prompts"]
-        if generator.guide:
-            generator.guide.connect(generator.tokenizer)
+        self.samples_generator.go_on_after(states)
+        if guide := self.samples_generator.guide:
+            guide.connect(self.samples_generator.tokenizer)
         return states
 
-    def _reward_metrics(self) -> dict[str, float]:
-        return {**super()._reward_metrics(), **self.samples_generator.metrics()}
 
-
+@overrides("load_state_dict")
 class AsyncGenerator(GeneratorMixin, plain_class(ppo_trainer_async.GenerateSamplesActor)):  # type: ignore[misc]
     """The generating half of OpenRLHF's asynchronous training with our generator."""
 
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """As OpenRLHF's, with what `AsyncTrainer` added."""
+        self.samples_generator.go_on_after(state_dict.pop(CHECKPOINT))
+        super().load_state_dict(state_dict)
 
+
+@overrides(*OF_TRAINING)
 class AsyncTrainer(MetricsMixin, plain_class(ppo_trainer_async.TrainingActor)):  # type: ignore[misc]
     """The training half of OpenRLHF's asynchronous training with our experience maker."""
+
+    def init_checkpoint_states(self) -> Any:
+        """As OpenRLHF's, which hands on to the other half only the state of its data loader."""
+        states = super().init_checkpoint_states()
+        return {**states, "data_loader_state_dict": {**states["data_loader_state_dict"], CHECKPOINT: states}}

@@ -3,16 +3,17 @@ process."""
 
 from typing import Any
 
-import openrlhf.trainer.ray.launcher as launcher
-import openrlhf.trainer.ray.ppo_actor as ppo_actor
+from openrlhf.trainer.ray import launcher, ppo_actor
 
 from openrlhf_gtpo.cpu import torch_cuda
 from openrlhf_gtpo.cpu.shared_prompts import SharedPromptsActor, loader
 from openrlhf_gtpo.cpu.sleep import name_gpu
+from openrlhf_gtpo.host import replace
 from openrlhf_gtpo.policy.actor import PolicyActor, ReferenceActor
 
 torch_cuda.install()
-ppo_actor.Actor = launcher.Actor = SharedPromptsActor
+for module in (ppo_actor, launcher):
+    replace(module, Actor=SharedPromptsActor)
 
 
 class CpuModel:
@@ -33,7 +34,7 @@ class CpuPolicyActor(CpuModel, PolicyActor):
 
     def init_model_from_pretrained(self, strategy: Any, *args: Any, **kwargs: Any) -> Any:
         """As OpenRLHF's, with our loader of micro-batches."""
-        ppo_actor.DataLoader = loader(strategy.args.train.batch_size)
+        replace(ppo_actor, DataLoader=loader(strategy.args.train.batch_size))
         return super().init_model_from_pretrained(strategy, *args, **kwargs)
 
 

@@ -10,6 +10,7 @@ from unittest import mock
 
 from openrlhf_gtpo.cpu import weight_sync
 from openrlhf_gtpo.cpu.sleep import gpu_name, log
+from openrlhf_gtpo.host import replace
 
 
 class CpuDevice(str):
@@ -39,17 +40,18 @@ def install() -> None:
         setattr(cuda, name, lambda *args, **kwargs: None)
     cuda.get_device_properties = lambda device: SimpleNamespace(uuid=gpu_name())
     torch.multiprocessing.reductions.reduce_tensor = weight_sync.reduce_tensor
-    ppo_actor.stateless_init_process_group = weight_sync.StoreGroup
-    ppo_actor.offload_deepspeed_states = _with_torch_adam(_logged("policy sleeps", ppo_actor.offload_deepspeed_states))
-    ppo_actor.reload_deepspeed_states = _logged("policy is awake", ppo_actor.reload_deepspeed_states)
+    replace(ppo_actor, stateless_init_process_group=weight_sync.StoreGroup)
+    offload = _with_torch_adam(_logged("policy sleeps", ppo_actor.offload_deepspeed_states))
+    reload = _logged("policy is awake", ppo_actor.reload_deepspeed_states)
+    replace(ppo_actor, offload_deepspeed_states=offload, reload_deepspeed_states=reload)
     # OpenRLHF has bf16 and fp16 only. Without either setting DeepSpeed computes in float32.
-    openrlhf_utils.convert_to_torch_dtype = {"bf16": torch.bfloat16, "fp32": torch.float32}.__getitem__
+    replace(openrlhf_utils, convert_to_torch_dtype={"bf16": torch.bfloat16, "fp32": torch.float32}.__getitem__)
     mesh = deepspeed_strategy.init_device_mesh
-    deepspeed_strategy.init_device_mesh = lambda device_type, *args, **kwargs: mesh("cpu", *args, **kwargs)
+    replace(deepspeed_strategy, init_device_mesh=lambda device_type, *args, **kwargs: mesh("cpu", *args, **kwargs))
+    replace(deepspeed_strategy, get_train_ds_config=_for_a_cpu(deepspeed_strategy.get_train_ds_config))
+    replace(deepspeed_strategy, get_eval_ds_config=_for_a_cpu(deepspeed_strategy.get_eval_ds_config))
     # Without this and torch_adam, DeepSpeed would compile C++ at run time: shared-memory collectives and fused Adam.
     setattr(importlib.import_module("deepspeed.comm.torch"), "build_shm_op", lambda: None)  # noqa: B010 (a submodule)
-    for name in ("get_train_ds_config", "get_eval_ds_config"):
-        setattr(deepspeed_strategy, name, _for_a_cpu(getattr(deepspeed_strategy, name)))
     ppo_actor._on_cpu = True
 
 

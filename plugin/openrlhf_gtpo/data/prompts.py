@@ -9,6 +9,7 @@ from typing import Any
 from openrlhf_gtpo.data.sources import DataUnusable, is_local, names_of
 from openrlhf_gtpo.data.table import rows
 from openrlhf_gtpo.data.tokenizer import Lengths
+from openrlhf_gtpo.host import replace
 
 
 class Prompts:
@@ -38,12 +39,8 @@ def reading_as_written(prepare: Callable[[Any, Any], Any]) -> Callable[[Any, Any
         listed = (*names_of(strategy.args.data.prompt_dataset), *names_of(strategy.args.eval.dataset))
         if strategy.args.use_ms and not all(map(is_local, listed)):  # OpenRLHF itself asks ModelScope
             return prepare(strategy, tokenizer)
-        theirs = ppo_trainer.blending_datasets
-        ppo_trainer.blending_datasets = functools.partial(blended, tokenizer=tokenizer)
-        try:
+        with replace(ppo_trainer, blending_datasets=functools.partial(blended, tokenizer=tokenizer)):
             return prepare(strategy, tokenizer)
-        finally:
-            ppo_trainer.blending_datasets = theirs
 
     return prepare_datasets
 

@@ -7,18 +7,17 @@ from typing import Any
 from openrlhf_gtpo.data.sources import DataUnusable, Place
 from openrlhf_gtpo.errors import reason
 
-AT_ONCE = 1000
-"""Prompts that are cut into tokens together."""
 NAMED = 5
 """Most rows in a sentence."""
 
 
-def load(model: str) -> Any:
+def load(model: str, *, local_files_only: bool = False) -> Any:
     """The tokenizer of a folder or a hub id. Raises whatever transformers raises if there is none."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     from transformers import AutoTokenizer
 
-    return AutoTokenizer.from_pretrained(model, trust_remote_code=True)  # as OpenRLHF loads it
+    # As OpenRLHF loads it.
+    return AutoTokenizer.from_pretrained(model, trust_remote_code=True, local_files_only=local_files_only)
 
 
 def rendered(tokenizer: Any, prompt: Any) -> str:
@@ -77,10 +76,9 @@ class Lengths:
         self._room = max_len - (new_tokens or 1)
         self._limits = f"--data.max_len {max_len} less --rollout.max_new_tokens {new_tokens or 1}"
         self._roles: set[tuple[str, ...]] = set()
-        self._waiting: list[tuple[Place, str]] = []
         self._long: list[tuple[int, Place]] = []
-        self.count = 0
-        self._around = len(self.tokens([self.rendered("x")])[0])
+        self._count = 0
+        self._around = self.tokens("x") if self._text_only else 0
 
     def add(self, place: Place, prompt: Any) -> None:
         """Look at one more prompt.
@@ -88,7 +86,7 @@ class Lengths:
         Raises:
             DataUnusable: the chat template refuses it, or needs to be applied and is not.
         """
-        self.count += 1
+        self._count += 1
         messages = prompt if isinstance(prompt, list) else [{"role": "user", "content": prompt}]
         if messages is prompt and not self._chat:
             raise DataUnusable(f"{place}: its prompt is a list of chat messages: add --data.apply_chat_template.")
@@ -100,46 +98,31 @@ class Lengths:
         if most <= self._room and roles in self._roles:
             return
         try:
-            text = self.rendered(prompt)
+            tokens = self.tokens(prompt)
         except Exception as error:  # a chat template is a program, which may raise anything
             raise DataUnusable(
                 f"{place}: the chat template cannot render its prompt ({reason(error)}): fix it."
             ) from None
         self._roles.add(roles)
-        self._waiting.append((place, text))
-        if len(self._waiting) >= AT_ONCE:
-            self._measure()
+        if tokens > self._room:
+            self._long.append((tokens, place))
 
     def fault(self) -> str | None:
         """The sentence about all prompts that are too long."""
-        self._measure()
         if not self._long:
             return None
         most, longest = max(self._long)
         return (
-            f"{longest.source}: {len(self._long):,} of {self.count:,} prompts have more than {self._room:,} tokens "
+            f"{longest.source}: {len(self._long):,} of {self._count:,} prompts have more than {self._room:,} tokens "
             f"({self._limits}), in {places([place for _, place in self._long])}, the longest {most:,} in "
             f"{longest.kind} {longest.number}; OpenRLHF would cut off their beginning: raise --data.max_len or leave "
             "them out."
         )
 
-    def tokens(self, texts: list[str]) -> list[list[int]]:
-        """The tokens of each text."""
-        return self._tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
-
-    def rendered(self, prompt: Any) -> str:
-        """A prompt as the policy gets it."""
-        if self._chat:
-            return rendered(self._tokenizer, prompt)
-        return self._template.format(prompt) if self._template else prompt
-
-    def _measure(self) -> None:
-        if not self._waiting:  # transformers does not take an empty list
-            return
-        for (place, _), tokens in zip(self._waiting, self.tokens([text for _, text in self._waiting]), strict=True):
-            if len(tokens) > self._room:
-                self._long.append((len(tokens), place))
-        self._waiting.clear()
+    def tokens(self, prompt: Any) -> int:
+        """How many tokens a prompt has as the policy gets it."""
+        text = rendered(self._tokenizer, prompt) if self._chat else (self._template or "{}").format(prompt)
+        return len(self._tokenizer([text], add_special_tokens=False, verbose=False)["input_ids"][0])
 
 
 def places(found: Sequence[Place]) -> str:

@@ -11,6 +11,7 @@ import ray
 
 from openrlhf_gtpo.data.tokenizer import difference, load
 from openrlhf_gtpo.errors import UserError
+from openrlhf_gtpo.host import replace
 from openrlhf_gtpo.vllm_entropy import check_hook
 
 NAME = "openrlhf_gtpo_guide"
@@ -43,11 +44,8 @@ def with_guide_engines(create: Callable[..., list[Any]], guide: Any) -> Callable
             seed=bound.arguments["seed"] + SEED_OFFSET,
         )
         of_policy: Any = vllm_engine.RolloutRayActor
-        vllm_engine.RolloutRayActor = of_policy.named(f"{NAME}_{i}" for i in itertools.count())
-        try:
+        with replace(vllm_engine, RolloutRayActor=of_policy.named(f"{NAME}_{i}" for i in itertools.count())):
             _started.extend(create(*bound.args, **bound.kwargs))
-        finally:
-            vllm_engine.RolloutRayActor = of_policy
         return engines
 
     return create_all

@@ -1,6 +1,5 @@
-"""Runs in the controller: asks the guide while the policy still generates, and joins both responses in groups."""
+"""Runs in the controller: asks the guide while the policy still generates, and adds its responses to the groups."""
 
-import dataclasses
 import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -8,20 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import ray
-import torch
-from openrlhf.trainer.ppo_utils.experience import Experience
 from openrlhf.trainer.ray.vllm_engine import batch_vllm_engine_call
 
+from openrlhf_gtpo.batch import Group, Response
 from openrlhf_gtpo.guide.engines import find_engines
 from openrlhf_gtpo.seeds import derived
-
-PROMPT = "_guide_prompt"
-"""Entry of `Guide.see` in ``info`` of the policy's responses until `Guide.after_generation`, (1,) int: the index of
-the prompt."""
-
-MARKS = ("guide/group", "guide/second_batch", "guide/filler", "guide/share")
-"""Entries that `Guide.after_generation` adds to ``info`` of every response, (1,) float: the number of its group; 1 in
-the second batch; 1 for a filler; 1 for a response of the guide."""
 
 
 @dataclass
@@ -51,11 +41,10 @@ class GuideTally:
 class _Request:
     """A prompt for the guide, and its answer."""
 
-    group: list[Experience]
+    policy: list[Response]
     """The policy's own responses to the prompt."""
     rescues: bool
-    """Whether the group is all wrong, and joins the second batch if the guide solves it."""
-    seed: int
+    """Whether they are all wrong, and join the second batch if the guide solves the prompt."""
     answer: Any = None
     """A Ray reference to the guide's responses; None until it is asked."""
 
@@ -63,12 +52,13 @@ class _Request:
 class Guide:
     """Asks a guide for responses, one rollout batch after the other.
 
-    For each batch, `see` gets every response of the policy as it arrives, then `after_generation` gets those that are
-    left, once. In between OpenRLHF may drop whole groups, change their order and keep some for later batches: `see`
-    numbers the prompts and writes each response's number into its ``info``, by which the answer to it is found.
+    For each batch, `see` gets every response of the policy as it arrives, then `join` gets the groups that are left,
+    once. In between OpenRLHF may drop whole groups and change their order; a prompt's place says whose an answer is.
 
     Args:
         args: OpenRLHF's nested ``args``.
+        response_of: makes a `Response` of what the guide's rollout actor returned, with its place and OpenRLHF's
+            arguments of generation.
 
     Attributes:
         engines: Ray's handles of the guide's engines, which are asked in turns.
@@ -79,12 +69,12 @@ class Guide:
     engines: Sequence[Any]
     tokenizer: Any
 
-    def __init__(self, args: Any) -> None:
+    def __init__(self, args: Any, response_of: Callable[..., Response]) -> None:
         self.args = args
         self.tally = GuideTally()
-        self._open: list[Experience] = []  # of the group that is not complete yet
-        self._prompts = 0  # seen so far
-        self._requests: dict[int, _Request] = {}  # by the index of the prompt
+        self._response_of = response_of
+        self._open: list[Response] = []  # of the group that is not complete yet
+        self._requests: dict[tuple[int, int], _Request] = {}  # by the place of the prompt
         self._turns = itertools.count()
         self._generate_kwargs: Mapping[str, Any] = {}
         # An engine that shares a GPU sleeps while the policy's are awake, so it is asked afterwards.
@@ -98,38 +88,34 @@ class Guide:
         """
         self.tokenizer, self.engines = tokenizer, find_engines(self.args, tokenizer.value)
 
-    def see(self, experience: Experience, generate_kwargs: Mapping[str, Any]) -> None:
+    def see(self, response: Response, generate_kwargs: Mapping[str, Any]) -> None:
         """Take a response of the policy. The guide is asked as soon as a group is complete, so that it generates while
         the policy does.
 
         Args:
-            experience: the response; its ``index`` has the place of its prompt, which gives the guide its seed and
-                groups their order. Responses to one prompt come one after the other.
+            response: responses to one prompt come one after the other.
             generate_kwargs: OpenRLHF's, with the limits on lengths in tokens.
         """
-        index = self._prompts
-        experience.info[PROMPT] = torch.tensor([index])
-        self._open.append(experience)
+        self._open.append(response)
         if len(self._open) < self.args.rollout.n_samples_per_prompt:
             return
         group, self._open = self._open, []
-        self._prompts += 1
-        if any(sample.scores is None for sample in group):
-            return  # a reward failed, so the group will be dropped
+        if not all(one.has_reward for one in group):
+            return  # the group will be dropped
         self._generate_kwargs = generate_kwargs
-        when, scores = self.args.guide.when, [sample.scores.item() for sample in group]
-        rescues = "zero_reward" in when and not any(score == 1 for score in scores)
-        if not rescues and ("all" not in when or self._is_filtered_out(scores)):
+        when = self.args.guide.when
+        rescues = "zero_reward" in when and not any(one.is_correct for one in group)
+        if not rescues and ("all" not in when or self._is_filtered_out(group)):
             return
-        request = _Request(group, rescues, derived(self.args.train.seed, "guide", *experience.index))
-        self._requests[index] = request
+        request = self._requests[response.place] = _Request(group, rescues)
         if self._asks_at_once:
             self._ask(request)
 
-    def _is_filtered_out(self, scores: list[float]) -> bool:
-        """Whether OpenRLHF's dynamic filtering drops a group of these scores."""
+    def _is_filtered_out(self, group: Sequence[Response]) -> bool:
+        """Whether OpenRLHF's dynamic filtering drops a group."""
         low, high = self.args.algo.dynamic_filtering_range
-        return self.args.algo.dynamic_filtering_enable and not low < sum(scores) / len(scores) < high
+        mean = sum(float(one.returned["scores"]) for one in group) / len(group)
+        return self.args.algo.dynamic_filtering_enable and not low < mean < high
 
     def _ask(self, request: _Request) -> None:
         """Ask for the guide's responses, in the form of a rollout actor's.
@@ -139,7 +125,7 @@ class Guide:
         """
         from vllm import SamplingParams
 
-        sample, limits = request.group[0], self._generate_kwargs
+        response, limits = request.policy[0], self._generate_kwargs
         engine = self.engines[next(self._turns) % len(self.engines)]
         parameters = SamplingParams(
             temperature=1.0,
@@ -147,137 +133,73 @@ class Guide:
             min_tokens=limits.get("min_new_tokens", 1),
             skip_special_tokens=False,
             # With it OpenRLHF's executor returns log-probabilities, as it does for the policy's responses.
-            logprobs=None if sample.rollout_log_probs is None else 1,
+            logprobs=None if response.returned["rollout_log_probs"] is None else 1,
         )
         request.answer = engine.generate_responses.remote(
-            prompt=sample.prompts[0],
-            label=sample.labels[0],
+            prompt=response.returned["prompt"],
+            label=response.returned["label"],
             sampling_params=parameters,
             max_length=limits.get("max_len", 2048),
             hf_tokenizer=self.tokenizer,
             num_samples=self.args.guide.samples,
-            images=sample.images[0],
-            seed=request.seed,
+            images=response.returned.get("images"),
+            seed=derived(self.args.train.seed, "guide", *response.place),
         )
 
-    def after_generation(
-        self,
-        samples: list[Experience],
-        waiting: Sequence[Experience],
-        experience_of: Callable[[dict[str, Any]], Experience],
-    ) -> list[Experience]:
-        """The rollout batch with the guide's responses: groups of the first batch, groups of the second, fillers.
+    def join(self, groups: Sequence[Group]) -> list[Group]:
+        """The groups with the guide's responses: those of the first batch, then those of the second.
 
         Args:
-            samples: the policy's responses of this batch, group after group.
-            waiting: responses that OpenRLHF keeps for later batches.
-            experience_of: makes an experience of a guide's response.
-
-        Returns:
-            Responses with `MARKS`, in a number that fills optimiser updates on every rank; empty if there are none.
+            groups: the policy's, of this batch.
         """
         begin = time.monotonic()
         self.tally = GuideTally()
-        size = self.args.rollout.n_samples_per_prompt
         if not self._asks_at_once:
             self._ask_after_the_policy()
-        first: list[list[Experience]] = []
+        first: list[Group] = []
         second: list[_Request] = []
-        for start in range(0, len(samples), size):
-            group = samples[start : start + size]
-            (index,) = {int(sample.info[PROMPT]) for sample in group}
-            request = self._requests.pop(index, None)
+        for group in groups:
+            request = self._requests.pop(group.policy[0].place, None)
             if request is not None and request.rescues:  # still here if OpenRLHF does not filter
                 second.append(request)
             else:
-                first.append(group + (self._answers(request, experience_of) if request else []))
-        kept = {int(sample.info[PROMPT]) for sample in waiting}
-        later = {index: request for index, request in self._requests.items() if index in kept}
+                first.append(Group(group.policy, self._answers(request) if request else []))
         # Groups that dynamic filtering dropped.
-        dropped = [request for index, request in self._requests.items() if request.rescues and index not in kept]
-        second += sorted(dropped, key=lambda request: request.group[0].index)
-        self._requests = later
-        rescued = [group for request in second if (group := self._rescued(request, experience_of))]
-        joined = [(group, False) for group in first] + [(group, True) for group in rescued]
-        responses = [
-            _marked(sample, number, in_second, place >= size)
-            for number, (group, in_second) in enumerate(joined)
-            for place, sample in enumerate(group)
-        ]
+        second += (self._requests[place] for place in sorted(self._requests) if self._requests[place].rescues)
+        self._requests = {}
+        rescued = [self._rescued(request) for request in second]
         self.tally.wait_seconds = time.monotonic() - begin
-        return responses + self._fillers(responses, len(joined))
+        return [*first, *filter(None, rescued)]
 
     def _ask_after_the_policy(self) -> None:
         """If engines sleep: wake the guide's, get all answers, and put them to sleep again."""
-        pending = [request for request in self._requests.values() if request.answer is None]
-        if not pending:
+        if not self._requests:
             return
         batch_vllm_engine_call(self.engines, "wake_up")
-        for request in pending:
+        for request in self._requests.values():
             self._ask(request)
-        ray.wait([request.answer for request in pending], num_returns=len(pending))
+        answers = [request.answer for request in self._requests.values()]
+        ray.wait(answers, num_returns=len(answers))
         batch_vllm_engine_call(self.engines, "sleep")
 
-    def _answers(self, request: _Request, experience_of: Callable[[dict[str, Any]], Experience]) -> list[Experience]:
+    def _answers(self, request: _Request) -> list[Response]:
         """The guide's responses to a group's prompt; none if one of their rewards failed."""
-        answers = [experience_of(response) for response in ray.get(request.answer)]
+        place = request.policy[0].place
+        answers = [self._response_of(one, place, self._generate_kwargs) for one in ray.get(request.answer)]
         self.tally.asked_groups += 1
-        if any(sample.rewards is None for sample in answers):
+        if not all(one.has_reward for one in answers):
             self.tally.failed_groups += 1
             return []
         self.tally.responses += len(answers)
-        self.tally.correct += sum(sample.scores.item() == 1 for sample in answers)
+        self.tally.correct += sum(one.is_correct for one in answers)
         return answers
 
-    def _rescued(self, request: _Request, experience_of: Callable[[dict[str, Any]], Experience]) -> list[Experience]:
-        """The group with the guide's responses if one of these is correct, else empty."""
-        answers = self._answers(request, experience_of)
+    def _rescued(self, request: _Request) -> Group | None:
+        """The group with the guide's responses if one of these is correct."""
+        answers = self._answers(request)
         self.tally.zero_reward_groups += 1
-        if any(sample.scores.item() == 1 for sample in answers):
+        if any(one.is_correct for one in answers):
             self.tally.rescued_groups += 1
-            return request.group + answers
+            return Group(request.policy, answers, is_second=True)
         self.tally.unsolved_groups += bool(answers)  # else a reward failed
-        return []
-
-    def _fillers(self, samples: list[Experience], groups: int) -> list[Experience]:
-        """Fillers up to whole optimiser updates and equal numbers of micro-batches on every rank; with unequal ones
-        the ranks would wait for each other for ever.
-
-        A filler is a response cut after its first token. Its advantage is 0, and our metrics leave it out. OpenRLHF's
-        own means over the trained responses include it, and so do KL and entropy terms of the loss, with one token.
-        """
-        missing = -len(samples) % self.args.whole_updates
-        self.tally.fillers = missing
-        if not missing:
-            return []
-        # A filler counts as one token, so it has to come from a response with tokens, if there is one.
-        spoken = [sample for sample in samples if sample.action_mask.any()] or samples
-        beginning = min((_beginning(sample) for sample in spoken), key=lambda sample: sample.total_length.item())
-        return [_marked(dataclasses.replace(beginning), groups, False, False, filler=True) for _ in range(missing)]
-
-
-def _marked(sample: Experience, group: int, second: bool, guide: bool, filler: bool = False) -> Experience:
-    values = zip(MARKS, (group, second, filler, guide), strict=True)
-    sample.info = {**sample.info, **{name: torch.tensor([float(value)]) for name, value in values}}
-    sample.info.pop(PROMPT, None)  # OpenRLHF would log it
-    sample.index = None  # the guide's responses have none, and OpenRLHF sets it
-    return sample
-
-
-def _beginning(sample: Experience) -> Experience:
-    """A response cut after its first token."""
-    columns = int(sample.action_mask[0].long().argmax()) + 1  # column t is token t + 1 of the sequence
-    changes: dict[str, Any] = {}
-    for name in (f.name for f in dataclasses.fields(Experience) if Experience.is_step_tensor_field(f.name)):
-        value = getattr(sample, name)
-        if value is not None:
-            changes[name] = value[:, : columns + (name in ("sequences", "attention_mask"))]
-    # One value per response, (1,), or per token, (1, A).
-    info = {key: value if value.dim() == 1 else value[:, :columns] for key, value in sample.info.items()}
-    return dataclasses.replace(
-        sample,
-        **changes,
-        info=info,
-        response_length=torch.ones_like(sample.response_length),
-        total_length=torch.full_like(sample.total_length, columns + 1),
-    )
+        return None

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
-import openrlhf.trainer.ray.launcher as launcher
-import openrlhf.trainer.ray.ppo_actor as ppo_actor
 import ray
 import torch
+from openrlhf.trainer.ray import launcher, ppo_actor
 
 from openrlhf_gtpo.algorithms.estimators import ESTIMATORS
-from openrlhf_gtpo.host import overrides, plain_class
+from openrlhf_gtpo.errors import UserError
+from openrlhf_gtpo.host import overrides, plain_class, replace
 from openrlhf_gtpo.policy.lora import gathers_merged, has_adapters, plain_names
 from openrlhf_gtpo.policy.loss import SequenceRatioLoss
 from openrlhf_gtpo.policy.ports import LowPort
@@ -20,10 +20,15 @@ from openrlhf_gtpo.policy.rotary import PreciseActor
 from openrlhf_gtpo.vllm_entropy import check_hook
 
 # OpenRLHF creates policy and reference by this name; each of their processes imports this module.
-ppo_actor.Actor = launcher.Actor = PreciseActor
+for module in (ppo_actor, launcher):
+    replace(module, Actor=PreciseActor)
 
 
-@overrides("broadcast_to_vllm")
+class LeftOver(UserError):
+    """Gradients of a step would be a part of the next one's first update."""
+
+
+@overrides("broadcast_to_vllm", "ppo_train")
 class PolicyTrainer(ppo_actor.ActorPPOTrainer):
     """OpenRLHF's policy trainer, which checks every engine's entropy hook before it opens the weight sync with it.
 
@@ -44,6 +49,17 @@ class PolicyTrainer(ppo_actor.ActorPPOTrainer):
         estimator = ESTIMATORS.get(self.args.algo.advantage.estimator)
         if estimator is not None and estimator.per_response:
             self.actor_loss_fn = SequenceRatioLoss.like(self.actor_loss_fn)
+
+    def ppo_train(self, kl_ctl: float) -> dict[str, Any]:
+        """As OpenRLHF's, which leaves nothing over for the next step."""
+        status = super().ppo_train(kl_ctl)
+        engine = self.actor.model
+        if left := engine.micro_steps % engine.gradient_accumulation_steps():
+            raise LeftOver(
+                f"{left} micro-batches of this step stay in DeepSpeed's gradient accumulation, so its batch was no "
+                "whole number of updates: please report this with your command line."
+            )
+        return status
 
     def broadcast_to_vllm(self) -> None:
         """As OpenRLHF's. With LoRA it sends the merged weights by the names that vLLM knows; OpenRLHF would send the
@@ -87,7 +103,7 @@ class PolicyActor(LowPort, plain_class(ppo_actor.PolicyModelActor)):  # type: ig
 
     def init_model_from_pretrained(self, *args: Any, **kwargs: Any) -> Any:
         """As OpenRLHF's, with our trainer."""
-        ppo_actor.ActorPPOTrainer = PolicyTrainer  # OpenRLHF's method creates the trainer by this name
+        replace(ppo_actor, ActorPPOTrainer=PolicyTrainer)  # OpenRLHF's method creates the trainer by this name
         return super().init_model_from_pretrained(*args, **kwargs)
 
     def save_checkpoint(self, *args: Any, **kwargs: Any) -> Any:

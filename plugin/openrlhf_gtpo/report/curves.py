@@ -10,6 +10,7 @@ CURVES = {
     "entropy/token_mean": "entropy, nats a token",
     "rollout/response_length_mean": "response length, tokens",
     "groups/uninformative_share": "groups all correct or all wrong",
+    "groups/shaped_share": "mixed groups in which entropy distributes",
     "mismatch/logprob_gap": "rollout against policy, |log-probability gap|",
     "actor_grad_norm": "gradient norm",
     "ppo_clip_ratio": "clipped ratios",

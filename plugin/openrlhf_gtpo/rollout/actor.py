@@ -22,7 +22,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -36,7 +36,7 @@ from math_reward.client.settings import speaks_grade
 from openrlhf_gtpo.data.tokenizer import end_of_turn
 from openrlhf_gtpo.engine import one_message
 from openrlhf_gtpo.errors import UserError
-from openrlhf_gtpo.host import plain_class
+from openrlhf_gtpo.host import overrides, plain_class
 from openrlhf_gtpo.rewards.client import RewardClient, sentence
 from openrlhf_gtpo.seeds import derived
 from openrlhf_gtpo.vllm_entropy import engine_kwargs, entropies_and_logprobs, sampling_kwargs
@@ -177,6 +177,16 @@ def number(value: Any, name: str) -> float:
     return float(value)
 
 
+def checked(reward: Any, score: Any, logs: Any) -> dict[str, Any]:
+    """The entries of a response whose reward comes from a user's program; a ValueError as that of `number`."""
+    return {
+        "reward": number(reward, "the reward"),
+        "scores": number(score, "the score"),
+        "extra_logs": {key: number(value, f"extra_logs[{key!r}]") for key, value in (logs or {}).items()},
+    }
+
+
+@overrides("execute")
 class RewardingExecutor(AgentExecutorBase):
     """Generates with another executor, then fetches the reward and reports every failure."""
 
@@ -193,22 +203,22 @@ class RewardingExecutor(AgentExecutorBase):
         self._end: int | None = None
         self._end_is_known = not chat
         self.inner = inner
-        self.client = client
-        self.reward_function = reward_function
+        self.client: Any = client
         protocols = {speaks_grade(url) for url in client.settings.urls} if client else set()
-        self.reads_completion = True in protocols
-        self.reads_query = False in protocols or reward_function
+        self.reads_completion, self.reads_query = True in protocols, False in protocols
+        self._entries: Callable[[dict[str, Any], str, str, Any], Awaitable[dict[str, Any]]]
+        """Of a response, its prompt, its label and the tokenizer: the entries with its reward."""
+        if client is not None:
+            self._entries = self._of_service
+        elif reward_function:
+            self._entries = self._of_function
+        elif isinstance(inner, SingleTurnAgentExecutor):
+            self._entries = self._of_model
+        else:
+            self._entries = self._of_agent
 
     async def execute(
-        self,
-        prompt: str,
-        label: str,
-        sampling_params: Any,
-        max_length: int,
-        hf_tokenizer: Any,
-        llm_engine: Any,
-        images: Any = None,
-        seed: int | None = None,
+        self, *, prompt: str, label: str, hf_tokenizer: Any, llm_engine: Any, seed: int | None = None, **others: Any
     ) -> dict[str, Any]:
         """One rollout. The module's docstring lists the entries that it adds to OpenRLHF's response.
 
@@ -219,13 +229,7 @@ class RewardingExecutor(AgentExecutorBase):
         is_openrlhfs = type(self.inner) is SingleTurnAgentExecutor
         recorder = EntropyRecorder(llm_engine, text=not is_openrlhfs, seed=seed, end=self._end_of_turn(hf_tokenizer))
         response = await self.inner.execute(
-            prompt=prompt,
-            label=label,
-            sampling_params=sampling_params,
-            max_length=max_length,
-            hf_tokenizer=hf_tokenizer,
-            llm_engine=recorder,
-            images=images,
+            prompt=prompt, label=label, hf_tokenizer=hf_tokenizer, llm_engine=recorder, **others
         )
         response["entropy"], response["logprob"] = aligned(response, recorder.calls)
         return await self._rewarded(response, prompt, label, hf_tokenizer)
@@ -238,12 +242,11 @@ class RewardingExecutor(AgentExecutorBase):
 
     async def _rewarded(self, response: dict[str, Any], prompt: str, label: str, hf_tokenizer: Any) -> dict[str, Any]:
         """The response with its reward, or with a sentence that says why it has none."""
-        response["reward_error"], response["reward_refused"] = None, False
-        response["answer_end"] = len(response["observation_tokens"])
-        response["generated_at"], started = time.time(), time.monotonic()
-        response["verdict"] = ""
+        response |= {"reward_error": None, "reward_refused": False, "answer_end": len(response["observation_tokens"])}
+        response |= {"generated_at": time.time(), "verdict": ""}
+        started = time.monotonic()
         try:
-            await self._reward(response, prompt, label, hf_tokenizer)
+            response.update(await self._entries(response, prompt, label, hf_tokenizer))
         except (ClientError, ValueError) as error:
             refused = isinstance(error, ClientError) and error.cause.refuses_all
             why = sentence(error) if isinstance(error, ClientError) else str(error)
@@ -251,43 +254,38 @@ class RewardingExecutor(AgentExecutorBase):
         response["reward_seconds"] = time.monotonic() - started
         return response
 
-    async def _reward(self, response: dict[str, Any], prompt: str, label: str, tokenizer: Any) -> None:
-        # Decoding takes milliseconds for a long response, so each text is made only where somebody reads it.
+    async def _of_service(self, response: dict[str, Any], prompt: str, label: str, tokenizer: Any) -> dict[str, Any]:
+        # Decoding takes milliseconds for a long response, so each text is made only where a service reads it.
         query = completion = ""
         if self.reads_query:
             query = tokenizer.decode(response["observation_tokens"], skip_special_tokens=False)
-        if self.client is not None:
-            tokens = (
-                completion_tokens(response, tokenizer, self._end_of_turn(tokenizer)) if self.reads_completion else []
-            )
-            completion = tokenizer.decode(tokens, skip_special_tokens=False) if tokens else ""
-            answer = await self.client.reward(Item(completion, str(label), prompt, self.client.options, query))
-            response.update(reward=answer.reward, scores=answer.score, extra_logs=answer.extra_logs)
-            response["verdict"] = answer.verdict or ""
-            if answer.span is not None:
-                after = tokens_within(len(completion) - answer.span[1], tokens, tokenizer)
-                response["answer_end"] = response["action_ranges"][0][0] + len(tokens) - after
-            return
-        if self.reward_function:
-            try:
-                (answer_of_function,) = await self.inner._fetch_rewards_via_func([query], [prompt], [label])
-                returned = dict(answer_of_function)
-            except Exception as error:
-                raise ValueError(f"the reward function failed: {type(error).__name__}: {error}") from error
-            response.update(
-                reward=returned.get("rewards"),
-                scores=returned.get("scores") if returned.get("scores") is not None else returned.get("rewards"),
-                extra_logs=returned.get("extra_logs") or {},
-            )
-        elif isinstance(self.inner, SingleTurnAgentExecutor):
-            return  # OpenRLHF asks a reward model later
-        response["reward"] = number(response["reward"], "the reward")
-        response["scores"] = number(response["scores"], "the score")
-        response["extra_logs"] = {
-            key: number(value, f"extra_logs[{key!r}]") for key, value in (response.get("extra_logs") or {}).items()
-        }
+        tokens = completion_tokens(response, tokenizer, self._end_of_turn(tokenizer)) if self.reads_completion else []
+        if tokens:
+            completion = tokenizer.decode(tokens, skip_special_tokens=False)
+        answer = await self.client.reward(Item(completion, str(label), prompt, self.client.options, query))
+        entries = {"reward": answer.reward, "scores": answer.score, "extra_logs": answer.extra_logs}
+        if answer.span is not None:
+            after = tokens_within(len(completion) - answer.span[1], tokens, tokenizer)
+            entries["answer_end"] = response["action_ranges"][0][0] + len(tokens) - after
+        return {**entries, "verdict": answer.verdict or ""}
+
+    async def _of_function(self, response: dict[str, Any], prompt: str, label: str, tokenizer: Any) -> dict[str, Any]:
+        query = tokenizer.decode(response["observation_tokens"], skip_special_tokens=False)
+        try:
+            (returned,) = map(dict, await self.inner._fetch_rewards_via_func([query], [prompt], [label]))
+        except Exception as error:
+            raise ValueError(f"the reward function failed: {type(error).__name__}: {error}") from error
+        reward, score = returned.get("rewards"), returned.get("scores")
+        return checked(reward, reward if score is None else score, returned.get("extra_logs"))
+
+    async def _of_agent(self, response: dict[str, Any], *_: Any) -> dict[str, Any]:
+        return checked(response["reward"], response["scores"], response.get("extra_logs"))
+
+    async def _of_model(self, *_: Any) -> dict[str, Any]:
+        return {}  # OpenRLHF asks it later
 
 
+@overrides("generate_responses")
 class RolloutActor(plain_class(vllm_engine.RolloutRayActor)):  # type: ignore[misc]
     """OpenRLHF's rollout actor, with an engine that returns entropies and rewards from our client."""
 
@@ -302,10 +300,9 @@ class RolloutActor(plain_class(vllm_engine.RolloutRayActor)):  # type: ignore[mi
         kwargs["disable_log_stats"] = True  # counted for every token, and nobody reads them
         if kwargs.get("full_determinism"):  # --train.full_determinism_enable
             os.environ.setdefault("VLLM_BATCH_INVARIANT", "1")
-        kwargs["worker_extension_cls"] = rollout.worker_extension_cls
+        kwargs |= {"worker_extension_cls": rollout.worker_extension_cls, "max_num_seqs": rollout.max_num_seqs}
         if rollout.dtype is not None:
             kwargs["dtype"] = rollout.dtype
-        kwargs["max_num_seqs"] = rollout.max_num_seqs
         urls = [remote_rm_url] if isinstance(remote_rm_url, str) else list(remote_rm_url or [])
         reward_function = bool(urls) and urls[0].endswith(".py")
         for program in [kwargs.get("agent_func_path"), urls[0] if reward_function else None]:
@@ -333,15 +330,9 @@ class RolloutActor(plain_class(vllm_engine.RolloutRayActor)):  # type: ignore[mi
             place: the prompt's; each response has it as ``place``.
             of_the_prompt: OpenRLHF's other arguments.
         """
-        responses = await asyncio.gather(
-            *(
-                self.executor.execute(
-                    llm_engine=self, seed=None if seed is None else derived(seed, i), **of_the_prompt
-                )
-                for i in range(num_samples)
-            )
-        )
-        return [{**response, "place": place} for response in responses]
+        seeds = [None if seed is None else derived(seed, i) for i in range(num_samples)]
+        calls = [self.executor.execute(llm_engine=self, seed=one, **of_the_prompt) for one in seeds]
+        return [{**response, "place": place} for response in await asyncio.gather(*calls)]
 
     async def entropy_hook_report(self) -> list[dict[str, Any]]:
         """Each worker's report on the entropy hook, for `openrlhf_gtpo.vllm_entropy.check_hook`."""

@@ -6,7 +6,8 @@ import pytest
 import torch
 from hypothesis import given
 
-from openrlhf_gtpo.algorithms.estimators import Estimate, Rollouts, estimator_named, small_batch
+from openrlhf_gtpo.algorithms.estimators import Estimate, estimator_named, small_batch
+from openrlhf_gtpo.batch import RolloutBatch
 from openrlhf_gtpo.shaping import gtpo
 
 from . import naive_rivals
@@ -16,14 +17,14 @@ from .rollout_batches import batches
 EXAMPLES = Path(__file__).resolve().parents[3] / "docs" / "examples"
 
 
-def estimate(name: str, batch: Rollouts) -> Estimate:
+def estimate(name: str, batch: RolloutBatch) -> Estimate:
     estimator = estimator_named(f"{EXAMPLES}/{name}")
     assert estimator is not None
     return estimator.function(batch)
 
 
 @given(batches())
-def test_entropy_advantage_and_edge_are_their_papers(batch: Rollouts) -> None:
+def test_entropy_advantage_and_edge_are_their_papers(batch: RolloutBatch) -> None:
     given = batch.entropy.tolist(), batch.mask.tolist(), batch.reward.tolist(), batch.group.tolist()
     expected = naive_rivals.entropy_advantage(*given, alpha=0.4, kappa=2.0)
     found = estimate("rivals.py:entropy_advantage", batch).advantages.tolist()

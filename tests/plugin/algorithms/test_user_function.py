@@ -1,12 +1,12 @@
 """A function of one's own: the documented examples, and what is refused before training."""
 
-import dataclasses
 from pathlib import Path
 
 import pytest
 import torch
 
-from openrlhf_gtpo.algorithms.estimators import Estimate, Rollouts, estimator_named, try_out
+from openrlhf_gtpo.algorithms.estimators import Estimate, estimator_named, try_out
+from openrlhf_gtpo.batch import RolloutBatch
 
 from ...refusals import assert_refusal
 from .rollout_batches import rollouts
@@ -15,7 +15,7 @@ EXAMPLES = Path(__file__).resolve().parents[3] / "docs" / "examples"
 SIX = "entropy, logprob, mask, correct, reward, group"
 
 
-def function(batch: Rollouts, place: str) -> Estimate:
+def function(batch: RolloutBatch, place: str) -> Estimate:
     estimator = estimator_named(place)
     assert estimator is not None
     return estimator.function(batch)
@@ -41,7 +41,7 @@ def test_a_documented_example_has_its_sentences_advantages_by_hand(
     name: str, logprob: list[list[float]], expected: list[list[float]]
 ) -> None:
     batch = rollouts([[0.5, 1.5], [1.0]], [True, False])
-    batch = dataclasses.replace(batch, logprob=torch.tensor(logprob, dtype=torch.float64))
+    batch.logprob = torch.tensor(logprob, dtype=torch.float64)
     found = function(batch, f"{EXAMPLES}/{name}").advantages.float()
     assert torch.allclose(found, torch.tensor(expected), atol=1e-4)
     try_out(f"{EXAMPLES}/{name}", 8)

@@ -48,6 +48,17 @@ def test_a_damaged_one_is_named_with_the_newest_whole_one(
     assert_refusal(sentence, "damaged", "write global_step10 into", str(pointer))
 
 
+def test_the_best_checkpoint_is_one_to_go_on_from(found: Callable[[], list[Finding]], tmp_path: Path) -> None:
+    best, pointer = tmp_path / "_actor" / "best_global_step20", tmp_path / "_actor" / "latest"
+    (tmp_path / "_actor" / "global_step12").rename(best)
+    pointer.write_text(best.name)
+    assert [one.state for one in found()] == ["ok"]
+    assert checkpoints.latest_step(str(tmp_path)) == 20
+    pointer.write_text("global_step21")
+    (sentence,) = [one.sentence for one in found()]
+    assert_refusal(sentence, "damaged", f"write {best.name} into")
+
+
 def test_without_a_whole_one_the_run_begins_again(found: Callable[[], list[Finding]], tmp_path: Path) -> None:
     for file in tmp_path.rglob("*.pt"):
         file.write_bytes(b"")

@@ -1,10 +1,13 @@
 """What is said of the files that a command line names: rows, prompt lengths; templates, positions, vocabularies."""
 
 import json
+import shutil
+import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import huggingface_hub
 import pytest
 
 from openrlhf_gtpo.checks import Finding, data
@@ -25,6 +28,7 @@ def check(parse: Callable[..., dict[str, Any]], policy: Path) -> Check:
         data._tokenizer.cache_clear()  # a test may have changed the folder
         data._seen.cache_clear()
         model = ["--actor.model_name_or_path", policy, "--data.max_len", 64, "--train.batch_size", 1]
+        model += ["--actor.num_gpus_per_node", 1]
         return list(data.check(parse("--data.prompt_dataset", path, "--data.label_key", "label", *model, *words)))
 
     return checked
@@ -33,6 +37,17 @@ def check(parse: Callable[..., dict[str, Any]], policy: Path) -> Check:
 def fault(found: list[Finding]) -> str:
     (sentence,) = [finding.sentence for finding in found if finding.state == "fault"]
     return sentence
+
+
+def test_too_few_prompts_for_one_update_of_all_ranks_are_refused(check: Check, written: Write, policy: Path) -> None:
+    two_ranks = ["--actor.num_gpus_per_node", 2, "--rollout.micro_batch_size", 4, "--train.batch_size", 4]
+    sizes = [*two_ranks, "--rollout.n_samples_per_prompt", 4]
+    path = written(*[GOOD] * 3)
+    assert not [one for one in check(path, *sizes) if one.state == "fault"]
+    for words in (["--data.max_samples", 1], ["--train.batch_size", 16]):
+        assert_refusal(fault(check(path, *sizes, *words)), "no step", f"{words[-1] // 4 or 2} prompts")
+    filled = ["--train.batch_size", 16, "--guide.model", policy]
+    assert not [one for one in check(path, *sizes, *filled) if one.state == "fault"]
 
 
 REFUSED: list[tuple[Any, str]] = [
@@ -91,6 +106,52 @@ def test_a_prompt_may_have_as_many_tokens_as_the_response_leaves_and_a_longer_on
     assert (found.check, found.state) == ("data", "fault" if named else "ok")
     if named:
         assert_refusal(found.sentence, str(path), *named)
+
+
+@pytest.fixture
+def snapshot(policy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The policy's folder in a cache of the hub, as ``org/policy``; the hub itself must not be asked."""
+
+    def asked(*address: Any, **_: Any) -> None:
+        pytest.fail(f"{address} was asked")
+
+    monkeypatch.setattr(socket, "getaddrinfo", asked)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_DISABLE_TELEMETRY", True)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "0")
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    cached = tmp_path / "hub" / "models--org--policy"
+    shutil.copytree(policy, cached / "snapshots" / "c0ffee")
+    (cached / "refs").mkdir()
+    (cached / "refs" / "main").write_text("c0ffee")
+    return cached / "snapshots" / "c0ffee"
+
+
+FITS_SIX = ["--data.apply_chat_template", "--data.max_len", 30, "--rollout.max_new_tokens", 20]
+FITS_SIX += ["--actor.model_name_or_path", "org/policy"]
+
+
+def test_of_a_hub_id_in_the_cache_prompts_are_measured_and_the_template_is_tried(
+    check: Check, written: Write, snapshot: Path
+) -> None:
+    path = written(prompt(6), prompt(8))
+    assert_refusal(fault(check(path, *FITS_SIX)), "1 of 2 ", "line 2", "--data.max_len 30")
+    (snapshot / "chat_template.jinja").unlink()
+    assert_refusal(fault(check(path, *FITS_SIX)), "org/policy", "no chat template")
+
+
+@pytest.mark.parametrize("has", ["nothing", "its config.json"])
+def test_without_the_tokenizer_of_a_hub_id_nobody_says_that_the_prompts_fit(
+    check: Check, written: Write, snapshot: Path, has: str
+) -> None:
+    for file in snapshot.iterdir():
+        if has == "nothing" or file.name != "config.json":
+            file.unlink()
+    path = written(prompt(6), prompt(8))
+    (found,) = check(path, *FITS_SIX)
+    assert found.state == "warning", found
+    assert_refusal(found.sentence, str(path), "2 rows has a prompt and a label", "--data.max_len", "org/policy")
+    assert {one.state for one in check(written({"input": "?", "label": "1"}), *FITS_SIX)} == {"warning"}
 
 
 TEMPLATES = [

@@ -62,12 +62,21 @@ ON_EIGHT = "--actor.num_gpus_per_node 8"
         (CORRECTED, "gtpo"),
         ("--rollout.top_p 0.9 --shaping.top_entropy_share 0.2", "gtpo"),  # no correction, no ratios
         ("--train.colocate_all --train.async_enable --train.max_steps 9", "gtpo"),
-        ("--ckpt.load_enable --train.max_steps 9 --rollout.max_new_tokens 2047", "gtpo"),
+        ("--ckpt.load_enable --train.async_enable --train.max_steps 9 --rollout.max_new_tokens 2047", "gtpo"),
         ("--train.colocate_actor_ref --actor.num_gpus_per_node 2", "gtpo"),  # without KL there is no reference
-        ("--train.batch_size 96 --train.micro_batch_size 3 --actor.num_gpus_per_node 4", "gtpo"),
+        (
+            "--train.batch_size 96 --train.micro_batch_size 3 --actor.num_gpus_per_node 4 --rollout.batch_size 24",
+            "gtpo",
+        ),
         # 8 GPUs in groups of 4 that share a sequence are 2 that share a batch.
-        ("--train.batch_size 6 --train.micro_batch_size 3 --ds.ring_attn_size 4", "gtpo"),
-        ("--train.batch_size 100 --train.micro_batch_size 3 --train.dynamic_batch_enable", "gtpo"),
+        ("--train.batch_size 6 --train.micro_batch_size 3 --ds.ring_attn_size 4 --rollout.batch_size 30", "gtpo"),
+        # Micro-batches of one process, and dynamic ones, may have any size.
+        (
+            "--rollout.batch_size 5 --train.batch_size 40 --train.micro_batch_size 40 --actor.num_gpus_per_node 1",
+            "gtpo",
+        ),
+        (f"--train.batch_size 96 --train.dynamic_batch_enable --rollout.batch_size 12 {ON_EIGHT}", "gtpo"),
+        (f"--rollout.batch_size 7 {GUIDE}", "gtpo"),  # whose batches are filled
         ("--rollout.max_new_tokens 1 --shaping.entropy_clip 0 0.1", "gtpo"),
         (OF_A_MODEL, "group_norm"),
         (OF_A_MODEL, ESTIMATORS[-1]),
@@ -84,7 +93,6 @@ def test_what_goes_together_is_taken(faults: Faults, flags: str, estimator: str)
 
 ON_FOUR = "--actor.num_gpus_per_node 4"
 WITH_KL = "--algo.kl.init_coef 0.1 --algo.kl.use_loss"
-ASYNC = "--train.async_enable"
 REFUSED: list[tuple[str, ...]] = [
     *((name, flags, flags.split()[0]) for name in (*OURS, ESTIMATORS[-1]) for flags in MEANINGLESS),
     *((name, OF_A_MODEL, "--reward.model_name_or_path") for name in OURS),
@@ -95,7 +103,8 @@ REFUSED: list[tuple[str, ...]] = [
     ("gtpo", "--rollout.max_new_tokens 0", "--rollout.max_new_tokens", "0", "--data.max_len", "2048"),
     ("gtpo", "--rollout.max_new_tokens 2048", "--rollout.max_new_tokens", "2048", "--data.max_len"),
     ("gtpo", f"--train.batch_size 100 --train.micro_batch_size 3 {ON_FOUR}", "--train.batch_size", "100", " 12: "),
-    ("gtpo", f"--train.max_steps 9 {ASYNC} --ckpt.load_enable", "--train.max_steps"),
+    ("gtpo", "--train.batch_size 100 --train.dynamic_batch_enable", "--train.batch_size", "100", " 8: "),
+    ("gtpo", "--ds.ring_attn_size 16", "--ds.ring_attn_size", "16", "8 GPUs"),
     ("gtpo", f"--train.colocate_all {ON_FOUR} --vllm.num_engines 2", "--train.colocate_all", "4", "2", "engines"),
     ("gtpo", f"--train.colocate_actor_ref {WITH_KL} {ON_FOUR}", "4", "8", "--ref.num_nodes"),
     ("gtpo", "--reward.remote_url localhost:99", "--reward.remote_url", "http://localhost:99"),
@@ -136,6 +145,31 @@ def test_what_cannot_be_is_refused_and_named(faults: Faults, estimator: str, fla
     (said,) = faults(flags, estimator)
     assert_refusal(said, *named)
     assert "s3cret" not in said
+
+
+SIZES = [
+    # 8 x 5 with updates of 32: 40 graded, 32 trained on.
+    ("8 5 32 4 8 1", "updates take 32 at a time", "leave out 8", "--rollout.batch_size 32, or --train.batch_size 40"),
+    # 12 with updates of 8 on 2 processes.
+    ("3 4 8 2 2 2", "8 at a time (--train.batch_size 8 on 2", "leave out 4", "2 or 4, or --train.batch_size 4"),
+    # Three micro-batches for two processes: one would wait for the other for ever.
+    (
+        "3 4 4 2 4 2",
+        "8 at a time (--train.batch_size 4, --rollout.micro_batch_size 4 on 2",
+        "--rollout.batch_size 2 or 4.",
+    ),
+    ("4 4 64 4 4 1", "64 at a time", "leave out 16", "--rollout.batch_size 16, or --train.batch_size 16"),
+]
+
+
+@pytest.mark.parametrize(("sizes", "named"), [(sizes, named) for sizes, *named in SIZES])
+def test_a_batch_that_is_no_whole_number_of_updates_is_refused_with_the_numbers_that_fit(
+    faults: Faults, sizes: str, named: list[str]
+) -> None:
+    names = ("rollout.batch_size", "rollout.n_samples_per_prompt", "train.batch_size", "train.micro_batch_size")
+    names = (*names, "rollout.micro_batch_size", "actor.num_gpus_per_node")
+    (said,) = faults(" ".join(f"--{name} {size}" for name, size in zip(names, sizes.split(), strict=True)))
+    assert_refusal(said, *named)
 
 
 OF_A_GPU = "load_in_4bit", "use_liger_kernel", "adam_offload", "param_dtype fp16"

@@ -14,7 +14,7 @@ import torch
 from openrlhf.trainer.ppo_utils.experience_maker import RemoteExperienceMaker
 from openrlhf.trainer.ppo_utils.samples_generator import SamplesGenerator
 
-from openrlhf_gtpo.batch import NotBinary
+from openrlhf_gtpo.batch import NotBinary, RolloutBatch
 from openrlhf_gtpo.controller.experience import ExperienceMaker, PolicyBroken, ShapingFailed
 from openrlhf_gtpo.controller.generator import Generator
 from openrlhf_gtpo.controller.metrics import weights_differ
@@ -131,14 +131,14 @@ class Step:
         step: int = 0,
     ) -> None:
         self.generator, self.maker = generator(args), maker(args, decoded)
-        self.maker.step = step
-        samples = [self.generator._process_response_into_experience(r, max_len=64) for r in responses]
-        self.experiences = self.maker.split_rollout_samples(samples)
+        answers = [self.generator._process_response_into_experience(r, max_len=64) for r in responses]
+        batch = RolloutBatch(self.generator._groups(answers, G), step=step)
+        self.experiences = self.maker.split_rollout_samples(batch)
         for experience in self.experiences:
             experience.action_log_probs = torch.full(experience.action_mask.shape, actor_logprob)
             experience.kl = torch.zeros(experience.action_mask.shape)
         self.experiences = self.maker.compute_advantages_and_returns(self.experiences)
-        self.metrics = self.maker.metrics
+        self.metrics = batch.metrics
 
 
 def advantages_by_response(
@@ -264,6 +264,22 @@ def test_metrics_tell_the_classes_apart_and_count_uninformative_groups() -> None
     assert metrics["rollout/pass_rate"] == pytest.approx(10 / 24)
     assert step.generator.metrics()["reward/wait_seconds_mean"] == pytest.approx(0.25)
     assert step.generator.metrics()["reward/wait_after_generation"] == pytest.approx(0.25)
+
+
+def test_a_group_counts_as_shaped_where_entropy_distributes_something_between_its_responses() -> None:
+    def group(prompt: str, *entropies: list[float]) -> list[dict[str, Any]]:
+        return [response(prompt, 3, entropy, float(i < 2)) for i, entropy in enumerate(entropies)]
+
+    alike = group("a", [0.2, 0.6], [0.2, 0.6], [0.5, 0.1], [0.5, 0.1])
+    longer = group("b", [0.2, 0.6, 0.9, 0.9, 0.9, 0.9], [0.2, 0.6], [0.5, 0.1], [0.5])  # nothing to compare with
+    right_differ = group("c", [0.2, 0.6], [0.2, 0.7], [0.5, 0.1], [0.5, 0.1])
+    wrong_differ = group("d", [0.2, 0.6], [0.2, 0.6], [0.5, 0.1], [0.4, 0.1])
+    all_right = [response("e", 3, [0.1 * i], 1.0) for i in range(G)]
+    responses = [*alike, *longer, *right_differ, *wrong_differ, *all_right]
+    for changes in ({}, {"shaping__grop": True}):  # the penalty of the longest is none of entropy's
+        assert Step(arguments(**changes), responses).metrics["groups/shaped_share"] == pytest.approx(2 / 4)
+    assert "groups/shaped_share" not in Step(arguments(), all_right).metrics
+    assert "groups/shaped_share" not in Step(arguments("group_norm"), responses).metrics
 
 
 def ramblers() -> list[dict[str, Any]]:

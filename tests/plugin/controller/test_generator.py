@@ -1,17 +1,18 @@
 """Groups that lost a reward, whole updates, the number of steps: OpenRLHF's own generation over engines of tables."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from openrlhf.trainer.ppo_utils.experience import Experience
 
+from openrlhf_gtpo.batch import RolloutBatch
 from openrlhf_gtpo.controller.generator import Generator, GroupBroken, RewardsFailed
+from openrlhf_gtpo.controller.micro_batches import experiences_of
 
 from ...refusals import assert_refusal
 from ..guide.tables import MAX_LEN, Engine, G, generator, guided, said, without_ray
 
-RIGHT, LOST = [1.0] * G, [1.0, 1.0, None, 1.0]
+RIGHT, LOST, NONE = [1.0] * G, [1.0, 1.0, None, 1.0], [None] * G
 
 
 @pytest.fixture(autouse=True)
@@ -20,8 +21,9 @@ def no_ray(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def over(prompts: str, lost: str = "", answers: Any = None, **changes: Any) -> Generator:
-    """A generator over prompts of one letter each, of whose responses some lost a reward."""
-    told = {prompt: said(prompt, LOST if prompt in lost else RIGHT) for prompt in prompts}
+    """A generator over prompts of one letter each, of which some lost a reward, those in capitals all of them."""
+    fates = {prompt: NONE if prompt.isupper() else LOST if prompt in lost else RIGHT for prompt in prompts}
+    told = {prompt: said(prompt, scores) for prompt, scores in fates.items()}
     changes = {"rollout__batch_size": len(prompts), **changes}
     return generator(guided(model=None, **changes), None, [Engine(told | (answers or {}))], prompts)
 
@@ -31,11 +33,10 @@ def drawn(generate: Generator) -> list[str]:
     return [arguments["prompt"] for arguments in generate.vllm_engines[0].arguments]
 
 
-def prompts_of(samples: Sequence[Experience]) -> str:
+def prompts_of(batch: RolloutBatch) -> str:
     """Of each group."""
-    assert all(sample.rewards is not None for sample in samples)
-    groups = [{sample.prompts[0] for sample in samples[start : start + G]} for start in range(0, len(samples), G)]
-    return "".join(prompt for (prompt,) in groups)
+    assert all(response.has_reward for response in batch.responses)
+    return "".join(group.policy[0].returned["prompt"] for group in batch.groups)
 
 
 def test_a_group_that_lost_a_reward_is_dropped_and_another_prompt_takes_its_place() -> None:
@@ -68,17 +69,42 @@ def test_training_goes_on_with_a_smaller_batch_that_fills_whole_updates(
 
 
 @pytest.mark.parametrize(
-    ("lost", "answers", "changes", "named"),
+    ("prompts", "answers", "changes", "named"),
     [
-        ("ab", {}, {}, "8 responses"),
-        ("b", {}, {"reward__on_failure": "stop"}, "--reward.on_failure is stop"),
-        ("", {"b": [one | {"reward_refused": True} for one in said("b", [None] * G)]}, {}, "refuses every request"),
+        ("AB", {}, {}, "8 responses"),
+        ("ABcd", {}, {"rollout__batch_size": 2}, "8 responses"),
+        ("aB", {}, {"reward__on_failure": "stop"}, "--reward.on_failure is stop"),
+        ("ab", {"b": [one | {"reward_refused": True} for one in said("b", NONE)]}, {}, "refuses every request"),
     ],
 )
-def test_training_stops_and_says_what_failed(lost: str, answers: Any, changes: dict[str, Any], named: str) -> None:
+def test_training_stops_and_says_what_failed(prompts: str, answers: Any, changes: dict[str, Any], named: str) -> None:
     with pytest.raises(RewardsFailed) as failed:
-        over("ab", lost, answers, **changes).generate_samples(max_len=MAX_LEN)
+        over(prompts, "", answers, **changes).generate_samples(max_len=MAX_LEN)
     assert_refusal(str(failed.value), named, "http://127.0.0.1:1 is gone")
+
+
+def test_a_chunk_that_lost_all_its_groups_ends_no_run(capsys: pytest.CaptureFixture[str]) -> None:
+    """The last batch of a data set may be one prompt; and each group of a batch may have lost one reward of many."""
+    generate = over("abcD", rollout__batch_size=3)
+    assert prompts_of(generate.generate_samples(max_len=MAX_LEN)[0]) == "abc"
+    batch, _, consumed, exhausted = generate.generate_samples(max_len=MAX_LEN)
+    assert (len(batch), consumed, exhausted) == (0, 1, True)
+    assert "none of 1 groups for step 2 has all its rewards; the last reason: http" in capsys.readouterr().out
+    generate = over("abcdefghij", lost="abcdefgh", rollout__batch_size=2)
+    batch, *_ = generate.generate_samples(max_len=MAX_LEN)
+    assert (prompts_of(batch), len(drawn(generate))) == ("", 8), "two prompts, and twice in place of them"
+    assert prompts_of(generate.generate_samples(max_len=MAX_LEN)[0]) == "ij", "the next batch is whole"
+    seeds = [one["seed"] for one in generate.vllm_engines[0].arguments]
+    assert len(set(seeds)) == 10, "a batch that came to nothing does not give its seeds to the next"
+
+
+def test_an_evaluation_goes_on_without_the_prompts_that_lost_a_reward(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its first chunk loses all rewards, and the last, of one prompt, too."""
+    generate = over("ABcdE", rollout__batch_size=2)
+    generate.eval_dataloader = generate.prompts_dataloader
+    samples = generate.generate_eval_samples(max_len=MAX_LEN)
+    assert [sample.prompts[0] for sample in samples] == ["c"] * G + ["d"] * G
+    assert "3 prompts are missing from this evaluation" in capsys.readouterr().out
 
 
 def test_a_first_step_whose_rewards_are_all_one_is_reported_with_examples(capsys: pytest.CaptureFixture[str]) -> None:
@@ -112,7 +138,8 @@ def test_responses_of_different_prompts_are_never_taken_for_a_group() -> None:
 def test_a_log_that_only_some_responses_have_is_left_out_instead_of_crashing() -> None:
     group = said("a", RIGHT)
     group[1]["extra_logs"] = {"format": 1.0}
-    samples, *_ = over("a", answers={"a": group}).generate_samples(max_len=MAX_LEN)
+    batch, *_ = over("a", answers={"a": group}).generate_samples(max_len=MAX_LEN)
+    samples = experiences_of(batch)
     assert all("format" not in sample.info for sample in samples)
     Experience.concat_experiences(samples, 0)
 
@@ -130,4 +157,5 @@ def test_max_steps_ends_training_after_so_many_batches_those_before_a_resumption
         samples, _, _, exhausted = generate.generate_samples(max_len=MAX_LEN)
         told.append((len(samples), exhausted))
     assert told == expected
-    assert generate.generate_samples(max_len=MAX_LEN) == ([], None, 0, True), "and so for every later episode"
+    batch, *rest = generate.generate_samples(max_len=MAX_LEN)
+    assert (len(batch), *rest) == (0, None, 0, True), "and so for every later episode"

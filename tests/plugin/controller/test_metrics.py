@@ -63,23 +63,37 @@ def naive_metrics(
     ]
     if correct is not None:
         found |= naive_best_after_answer(tables["advantage"], mask, correct, ends)
+        found |= naive_shaped_share(tables["shaped_reward"], mask, correct)
     return found | ({"mismatch/logprob_gap": statistics.fmean(gaps)} if gaps else {})
 
 
 def naive_best_after_answer(
     advantages: Table, mask: list[list[bool]], correct: list[bool], ends: list[int]
 ) -> dict[str, float]:
-    """Responses are in groups of two; a token from the column ``ends`` on stands after the answer."""
+    """Responses are in groups of four; a token from the column ``ends`` on stands after the answer."""
     wins: list[bool] = []
-    for first in range(0, len(mask) - 1, 2):
-        pair = (first, first + 1)
-        if correct[first] == correct[first + 1]:
+    for first in range(0, len(mask), 4):
+        group = range(first, min(first + 4, len(mask)))
+        if len({correct[i] for i in group}) == 1:
             continue
-        paid = [(a, t >= ends[i]) for i in pair for t, a in enumerate(advantages[i]) if mask[i][t]]
+        paid = [(a, t >= ends[i]) for i in group for t, a in enumerate(advantages[i]) if mask[i][t]]
         best = max((a for a, after in paid if not after), default=-math.inf)
         wins.append(any(after and a > best for a, after in paid))
     somewhere = any(on and t >= end for row, end in zip(mask, ends, strict=True) for t, on in enumerate(row))
     return {"advantage/best_after_answer": statistics.fmean(wins)} if wins and somewhere else {}
+
+
+def naive_shaped_share(rewards: Table, mask: list[list[bool]], correct: list[bool]) -> dict[str, float]:
+    """Responses are in groups of four; the t-th tokens of those that are alike in being right are compared."""
+    shaped: list[bool] = []
+    for first in range(0, len(mask), 4):
+        group = range(first, min(first + 4, len(mask)))
+        if len({correct[i] for i in group}) == 1:
+            continue
+        paid = {i: _on(rewards[i], mask[i]) for i in group}
+        pairs = [(paid[i], paid[j]) for i in group for j in group if correct[i] == correct[j]]
+        shaped.append(any(abs(a - b) > 0.001 for one, other in pairs for a, b in zip(one, other, strict=False)))
+    return {"groups/shaped_share": statistics.fmean(shaped)} if shaped else {}
 
 
 def _on(row: list[float], on: list[bool]) -> list[float]:
@@ -88,7 +102,7 @@ def _on(row: list[float], on: list[bool]) -> list[float]:
 
 @st.composite
 def rollouts(draw: Any) -> dict[str, Any]:
-    n, t = draw(st.integers(1, 5)), draw(st.integers(1, 6))
+    n, t = draw(st.integers(1, 9)), draw(st.integers(1, 6))
 
     def table(values: Any) -> Any:
         return st.lists(st.lists(values, min_size=t, max_size=t), min_size=n, max_size=n)
@@ -110,21 +124,22 @@ def test_agree_with_loops(batch: dict[str, Any]) -> None:
     n = len(batch["mask"])
     found = rollout_metrics(
         SimpleNamespace(
-            of_metrics=slice(None),
+            counted=slice(None),
             entropy=tables["entropy"] * torch.tensor(batch["mask"]),
             mask=torch.tensor(batch["mask"]),
             correct=None if batch["correct"] is None else torch.tensor(batch["correct"]),
-            group=torch.arange(n) // 2,
+            group=torch.arange(n) // 4,
+            penalty=torch.zeros(n),
             advantages=tables["advantage"],
             shaped_rewards=tables["shaped_reward"],
-            rollout_logprob=tables["rollout"],
+            logprob=tables["rollout"],
             actor_logprob=tables["actor"],
             after_answer=torch.tensor(batch["mask"])
             & (torch.arange(len(batch["mask"][0])) >= torch.tensor(batch["ends"])[:, None]),
         )
     )
     expected = naive_metrics(**batch)
-    of_groups = {name for name in found if name.startswith(("groups/", "rollout/"))}
+    of_groups = {name for name in found if name.startswith(("groups/", "rollout/"))} - set(expected)
     assert set(found) - of_groups == set(expected)
     assert bool(of_groups) == (batch["correct"] is not None)
     for name, value in expected.items():

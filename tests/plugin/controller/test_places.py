@@ -52,8 +52,9 @@ def batches(
     generate = generator(args, guides, actors, list(answers))
     found = []
     for _ in range(2):
-        samples, *_ = generate.generate_samples(max_len=MAX_LEN)
-        found.append([(sample.prompts[0], sample.labels[0], sample.sequences.tolist()) for sample in samples])
+        batch, *_ = generate.generate_samples(max_len=MAX_LEN)
+        told = [response.returned for response in batch.responses]
+        found.append([(one["prompt"], one["label"], one["observation_tokens"].tolist()) for one in told])
     policy = [(one["prompt"], one["place"], one["seed"]) for actor in actors for one in actor.arguments]
     asked = [(one["prompt"], one["seed"]) for one in guides[0].arguments]
     return found, sorted(policy), sorted(asked)

@@ -9,7 +9,11 @@ from typing import Any
 import pytest
 from openrlhf.utils.config import hierarchize
 
+from openrlhf_gtpo import flags
 from openrlhf_gtpo.controller.files import cpu, environment, record_final_weights, write_run_record
+from openrlhf_gtpo.errors import SettingsError
+
+from ...refusals import assert_refusal
 
 
 def recorded(folder: Path, **flags: Any) -> dict[str, Any]:
@@ -38,6 +42,17 @@ def test_the_record_holds_the_flags_and_versions_and_hides_what_is_secret(tmp_pa
     assert found["environment"]["openrlhf"] == "0.11.2"
     assert {"python", "torch", "CPUs"} <= set(found["environment"])
     assert found["started"]
+
+
+def test_a_user_and_a_password_that_a_record_hides_are_given_anew_or_the_run_is_refused(tmp_path: Path) -> None:
+    url = "http://user:hunter2@grader:8000/get_reward"
+    given = vars(flags.parse(["--device=cpu", "--reward.remote_url", url]))
+    recorded(tmp_path, **given)
+    words = ["--config", str(tmp_path / "run.json")]
+    with pytest.raises(SettingsError) as refused:
+        flags.parse(words)
+    assert_refusal(str(refused.value), "--reward.remote_url", "http://(hidden)@grader", "on the command line")
+    assert vars(flags.parse([*words, "--reward.remote_url", url]))["reward.remote_url"] == url
 
 
 def test_the_data_and_the_final_weights_are_known_by_their_content(tmp_path: Path) -> None:

@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 import ray
-from openrlhf.trainer.ppo_utils.experience import Experience
 from openrlhf.trainer.ppo_utils.samples_generator import SamplesGenerator
 
+from openrlhf_gtpo.batch import Group, RolloutBatch
 from openrlhf_gtpo.controller.generator import Generator
-from openrlhf_gtpo.guide.groups import MARKS
 
 from ..controller.test_experience import arguments, response
 
@@ -127,28 +126,26 @@ def generator(
     return new
 
 
-def joined(args: SimpleNamespace, groups: Sequence[list[Any]], guide: dict[str, Any]) -> tuple[list[Experience], Any]:
+def joined(args: SimpleNamespace, groups: Sequence[list[Any]], guide: dict[str, Any]) -> tuple[RolloutBatch, Any]:
     """The rollout batch of these groups, with what a guide says to their prompts, and the guide, if there is one."""
     generate = generator(args, [Engine(guide, "guide")])
-    samples = []
-    for group in groups:
-        own = [generate._process_response_into_experience(one, max_len=MAX_LEN) for one in group]
+    kept = []
+    for place, group in enumerate(groups):
+        own = [generate._process_response_into_experience({**one, "place": place}, max_len=MAX_LEN) for one in group]
         scores = [one["scores"] for one in group]
         if not args.algo.dynamic_filtering_enable or 0 < sum(scores) < len(scores):
-            samples += own
-    if generate.guide is None:
-        return samples, None
-    found = generate.guide.after_generation(samples, [], lambda one: generate._experience_of(one, max_len=MAX_LEN))
-    return found, generate.guide
+            kept.append(Group(own))
+    return generate._batch(kept), generate.guide
 
 
-def marks(sample: Experience) -> tuple[float, ...]:
-    """Group, second batch, filler, guide."""
-    return tuple(sample.info[name].item() for name in MARKS)
+def marks(batch: RolloutBatch) -> list[tuple[int, bool, bool, bool]]:
+    """Of each response: its group, and whether it is of the second batch, a filler, the guide's."""
+    columns = (batch.group, batch.second, batch.filler, batch.guide)
+    return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
-def labels(samples: Sequence[Experience]) -> list[str]:
-    return [sample.labels[0] for sample in samples]
+def labels(batch: RolloutBatch) -> list[str]:
+    return [response.returned["label"] for response in batch.responses]
 
 
 def names(prompt: str, who: str, count: int) -> list[str]:

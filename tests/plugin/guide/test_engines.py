@@ -104,7 +104,7 @@ def test_the_controller_finds_them_by_their_names_and_refuses_one_without_the_en
     args = guided(str(tmp_path), guide__engines=3)
     args.actor.model_name_or_path = "org/policy"
     names = [f"openrlhf_gtpo_guide_{i}" for i in range(3)]
-    guide, unhooked = Guide(args), []
+    guide, unhooked = Guide(args, lambda *_: None), []
     guide.connect(SimpleNamespace(value=tokenizer))
     assert [engine.name for engine in guide.engines] == names
     unhooked = names[2:]

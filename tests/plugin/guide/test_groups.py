@@ -1,15 +1,14 @@
 """The policy's groups and what a guide adds to them: who is asked, who joins which batch, who is left out."""
 
 import dataclasses
-import itertools
 from random import Random
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from openrlhf.trainer.ppo_utils.experience import Experience
 
+from openrlhf_gtpo.batch import Group
 from openrlhf_gtpo.guide.groups import GuideTally
 
 from .tables import MAX_LEN, Engine, G, generator, guided, joined, labels, marks, names, said
@@ -28,8 +27,7 @@ def test_every_group_gets_the_guides_responses_behind_its_own() -> None:
     assert labels(samples) == [
         label for prompt in "abc" for label in names(prompt, "policy", G) + names(prompt, "guide", 2)
     ]
-    expected = [(group, 0, 0, place >= G) for group in range(3) for place in range(G + 2)]
-    assert [marks(sample) for sample in samples] == expected
+    assert marks(samples) == [(group, 0, 0, place >= G) for group in range(3) for place in range(G + 2)]
     told = guide.tally.metrics()
     assert (told["guide/asked_groups"], told["guide/responses"], told["guide/pass_rate"]) == (3, 6, 0.5)
     assert told["guide/zero_reward_groups"] == told["guide/rescued_groups"] == told["guide/fillers"] == 0
@@ -50,7 +48,7 @@ def test_groups_all_wrong_form_a_second_batch_but_for_those_that_the_guide_canno
         *(label for prompt in "bc" for label in names(prompt, "policy", G) + names(prompt, "guide", 2)),
     ]
     first = [(0, 0, 0, 0)] * G
-    assert [marks(s) for s in samples] == first + [(g, 1, 0, place >= G) for g in (1, 2) for place in range(G + 2)]
+    assert marks(samples) == first + [(g, 1, 0, place >= G) for g in (1, 2) for place in range(G + 2)]
     told = guide.tally.metrics()
     assert (told["guide/zero_reward_groups"], told["guide/rescued_groups"], told["guide/unsolved_groups"]) == (3, 2, 1)
     assert (told["guide/rescued_share"], told["guide/failed_groups"]) == (pytest.approx(2 / 3), 0)
@@ -125,7 +123,7 @@ def test_where_engines_sleep_the_guides_are_woken_after_the_policys_answers_and_
     samples, *_ = generate.generate_samples(max_len=MAX_LEN)
     turn = ["wake_up", *(f"generate_responses {prompt}" for prompt in "abc"), "sleep"]
     assert log == [(who, done) for who in ("policy", "guide") for done in turn]
-    assert [sample.prompts[0] for sample in samples] == ["a"] * 5 + ["c"] * 5 + ["b"] * 5
+    assert [one.returned["prompt"] for one in samples.responses] == ["a"] * 5 + ["c"] * 5 + ["b"] * 5
 
 
 def test_where_nobody_sleeps_the_guide_is_asked_while_the_policy_still_answers() -> None:
@@ -154,24 +152,23 @@ def test_fillers_complete_updates_on_every_rank(batch: int, micro: int, gpus: in
     ranks = {"actor__num_gpus_per_node": gpus, "ds__ring_attn_size": ring}
     args = guided(train__batch_size=batch, rollout__micro_batch_size=micro, **ranks)
     samples, guide = joined(args, [said("a", MIXED), said("b", MIXED)], guide_says(a=[1.0], b=[0.0]))
-    fillers = [sample for sample in samples if marks(sample)[2]]
-    assert guide.tally.fillers == len(fillers) == expected
-    assert samples[10:] == fillers, "behind everything else"
-    assert {marks(filler) for filler in fillers} <= {(2, 0, 1, 0)}, "of no group and of nobody"
+    assert guide.tally.fillers == expected
+    assert marks(samples)[10:] == [(2, 0, 1, 0)] * expected, "behind everything else, of no group and of nobody"
     assert len(samples) % batch == 0
-    assert len(samples) // micro % (gpus // ring) == 0 == len(samples) % micro
+    ranks = gpus // ring
+    assert ranks == 1 or len(samples) // micro % ranks == 0 == len(samples) % micro
 
 
 # ── whose answer is whose ──
 
 
 @given(
-    groups=st.lists(st.tuples(st.sampled_from([MIXED, WRONG, RIGHT]), st.sampled_from(["now", "later", "never"]))),
+    groups=st.lists(st.tuples(st.sampled_from([MIXED, WRONG, RIGHT]), st.booleans())),
     order=st.randoms(use_true_random=False),
 )
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-def test_however_openrlhf_drops_keeps_copies_and_reorders_groups_each_gets_the_answer_to_its_own_prompt(
-    groups: list[tuple[list[float], str]], order: Random
+def test_however_openrlhf_drops_copies_and_reorders_groups_each_gets_the_answer_to_its_own_prompt(
+    groups: list[tuple[list[float], bool]], order: Random
 ) -> None:
     """All prompts have the same text, as where one is drawn twice; labels are numbers, which the guide repeats."""
 
@@ -180,33 +177,18 @@ def test_however_openrlhf_drops_keeps_copies_and_reorders_groups_each_gets_the_a
             return [{**one, "label": arguments["label"]} for one in said("same", [1.0], "guide")]
 
     generate = generator(guided(guide__when=["all", "zero_reward"]), [Repeating({})])
-    left: dict[str, list[list[Experience]]] = {"now": [], "later": [], "never": []}
-    for number, (scores, fate) in enumerate(groups):
-        own = [
-            generate._process_response_into_experience({**one, "label": str(number)}, max_len=MAX_LEN)
-            for one in said("same", scores)
-        ]
-        left[fate].append([dataclasses.replace(sample) for sample in own])
-    for some in left.values():
-        order.shuffle(some)
-    now, later = (list(itertools.chain(*left[fate])) for fate in ("now", "later"))
-
-    def experience_of(one: dict[str, Any]) -> Experience:
-        return generate._experience_of(one, max_len=MAX_LEN)
-
-    batches = [
-        generate.guide.after_generation(now, later, experience_of),
-        generate.guide.after_generation(later, [], experience_of),
-    ]
-
-    for fate, batch in zip(("now", "later"), batches, strict=True):
-        found: dict[int, list[Experience]] = {}
-        for sample in batch:
-            assert "_guide_prompt" not in sample.info, "OpenRLHF would log it"
-            found.setdefault(int(marks(sample)[0]), []).append(sample)
-        assert all(len({sample.labels[0] for sample in group}) == 1 for group in found.values())
-        assert all([marks(sample)[3] for sample in group] == [0] * G + [1] for group in found.values())
-        # Groups that are never handed out come back in the second batch if they are all wrong.
-        back = {str(i) for i, (scores, of) in enumerate(groups) if (fate, of, scores) == ("now", "never", WRONG)}
-        kept = {str(i) for i, (_, of) in enumerate(groups) if of == fate}
-        assert {group[0].labels[0] for group in found.values()} == kept | back
+    left = []
+    for number, (scores, is_kept) in enumerate(groups):
+        own = [{**one, "label": str(number), "place": number} for one in said("same", scores)]
+        responses = [generate._process_response_into_experience(one, max_len=MAX_LEN) for one in own]
+        if is_kept:
+            left.append(Group([dataclasses.replace(response) for response in responses]))
+    order.shuffle(left)
+    batch = generate._batch(left)
+    labels_of = [{response.returned["label"] for response in group.responses} for group in batch.groups]
+    assert all(len(labels) == 1 for labels in labels_of)
+    assert all((len(group.policy), len(group.guide)) == (G, 1) for group in batch.groups)
+    # Groups that are dropped come back in the second batch if they are all wrong.
+    expected = {str(i) for i, (scores, is_kept) in enumerate(groups) if is_kept or scores == WRONG}
+    assert set().union(*labels_of) == expected
+    assert not generate._batch([]), "nothing is left over for the next batch"

@@ -14,13 +14,12 @@ from openrlhf.models.loss import PolicyLoss
 from openrlhf.trainer.ppo_utils.experience import Experience
 
 from openrlhf_gtpo.controller.experience import ExperienceMaker
-from openrlhf_gtpo.guide.groups import MARKS
 from openrlhf_gtpo.policy.loss import SequenceRatioLoss
 
 from ..algorithms.naive_mixed_policy import clipped_objective, naive_group_norm, naive_objective
 from ..controller.test_experience import maker, response
 from ..naive_shaping import naive_grpo_s, naive_gtpo
-from .tables import guided, joined, marks, said
+from .tables import guided, joined, labels, marks, said
 
 LOW, HIGH = 0.2, 0.28
 BOTH = ["all", "zero_reward"]
@@ -48,10 +47,10 @@ class Batch:
     ) -> None:
         self.args = args
         self.responses = {one["label"]: one for group in (*groups, *guide.values()) for one in group}
-        self.samples, _ = joined(args, groups, guide)
+        self.batch, _ = joined(args, groups, guide)
         self.maker: ExperienceMaker = maker(args)
-        self.maker.step = 3
-        experiences = self.maker.split_rollout_samples(list(self.samples))
+        self.batch.step = 3
+        experiences = self.maker.split_rollout_samples(self.batch)
         if shuffle is not None:
             random.Random(shuffle).shuffle(experiences)
         for experience in experiences:
@@ -60,11 +59,12 @@ class Batch:
         self.experiences = self.maker.compute_advantages_and_returns(experiences)
 
     @property
-    def real(self) -> list[Experience]:
-        return [sample for sample in self.samples if not marks(sample)[2]]
-
-    def of(self, sample: Experience) -> dict[str, Any]:
-        return self.responses[sample.labels[0]]
+    def real(self) -> list[tuple[dict[str, Any], int, bool, bool]]:
+        """Of each response but fillers: it, its group, and whether it is of the second batch, and the guide's."""
+        rows = zip(labels(self.batch), marks(self.batch), strict=True)
+        return [
+            (self.responses[label], group, second, guide) for label, (group, second, fills, guide) in rows if not fills
+        ]
 
     def loss(self, loss: torch.nn.Module) -> float:
         """One update over everything: micro-batch by micro-batch, normalised as OpenRLHF does it, fillers counted."""
@@ -87,8 +87,7 @@ class Batch:
 
     def naive_advantages(self) -> list[list[float]]:
         """Over the union, of each response's tokens; by loops."""
-        told = [self.of(sample) for sample in self.real]
-        group = [int(marks(sample)[0]) for sample in self.real]
+        told, group = [one for one, *_ in self.real], [group for _, group, *_ in self.real]
         entropy = [tokens(one, "entropy") for one in told]
         estimator = self.args.algo.advantage.estimator
         if estimator == "group_norm":
@@ -105,8 +104,7 @@ class Batch:
     def rows(self, unit: str) -> list[dict[str, Any]]:
         """For `naive_objective`: a row for each token, or one for each response."""
         found = []
-        for sample, advantages in zip(self.real, self.naive_advantages(), strict=True):
-            one, (_, second, _, is_guide) = self.of(sample), marks(sample)
+        for (one, _, second, is_guide), advantages in zip(self.real, self.naive_advantages(), strict=True):
             n = len(advantages)
             columns = {"policy": one["new"], "old": one["old"], "guide": tokens(one, "logprob")}
             parts = [slice(t, t + 1) for t in range(n)] if unit == "token" else [slice(n)]
@@ -148,7 +146,7 @@ def test_openrlhfs_loss_is_the_objective_of_both_policies_and_both_batches(
     )
     found = Batch(args, *both_batches(), shuffle)
     assert len(found.real) == 5 * 6, "five groups of 4 + 2"
-    assert len(found.samples) == {1: 30, 7: 35, 8: 32}[batch]
+    assert len(found.batch) == {1: 30, 7: 35, 8: 32}[batch]
     unit = "response" if estimator == "grpo_s" else "token"
     rows = found.rows(unit)
     assert {(row["is_guide"], row["second"]) for row in rows} == {(a, b) for a in (True, False) for b in (True, False)}
@@ -164,7 +162,7 @@ def test_a_mean_over_responses_of_token_means_is_the_objectives_too() -> None:
     args = guided(estimator="group_norm", guide__when=BOTH, guide__weight=0.5, train__batch_size=8)
     args.actor.loss_agg_mode = "seq-mean-token-mean"
     found = Batch(args, *both_batches())
-    assert len(found.samples) == 32
+    assert len(found.batch) == 32
     means: dict[bool, list[float]] = {False: [], True: []}
     for row in found.rows("response"):
         old = row["guide" if row["is_guide"] else "old"]
@@ -183,8 +181,8 @@ def test_the_importance_correction_leaves_the_guides_tokens_alone() -> None:
     args = guided(estimator="group_norm", guide__when=BOTH, train__batch_size=8)
     found = Batch(args, groups, guide)
     for experience in found.experiences:
-        for i, share in enumerate(experience.info["guide/share"]):
-            if share:
+        for i, row in enumerate(experience.index):
+            if found.batch.guide[row]:
                 assert torch.equal(experience.rollout_log_probs[i], experience.action_log_probs[i])
     corrected = loss_of("group_norm", is_correction_level="token", is_correction_threshold=[0.5, 5.0])
     # What the policy's own tokens count: pi_old over the engine's probability, exp(0.05).
@@ -220,20 +218,21 @@ def test_without_responses_of_the_guide_it_is_bit_for_bit_the_run_without_one(es
             assert torch.equal(before, after)
         torch.testing.assert_close(one.info["group_reward_std"], other.info["group_reward_std"])
         assert one.rollout_log_probs is other.rollout_log_probs is None
-        assert set(other.info) - set(one.info) == {"guide/share"}, "a guide is there, but says nothing"
-        assert not set(MARKS) & set(one.info)
-    for batch in (no_guide, silent_guide):
-        del batch.maker.metrics["shaping/seconds"]
-    assert no_guide.maker.metrics == silent_guide.maker.metrics
+        assert set(other.info) == set(one.info)
+    plain, guided_ = (
+        {name: value for name, value in found.batch.metrics.items() if not name.startswith(("guide/", "shaping/sec"))}
+        for found in (no_guide, silent_guide)
+    )
+    assert plain == guided_
 
 
 def test_statistics_are_of_the_policys_own_responses_in_the_first_batch() -> None:
     groups = [said("a", [1.0, 0.0, 0.0, 0.0]), said("b", [0.0] * 4)]
     guide = {"a": said("a", [1.0], "guide"), "b": said("b", [1.0, 0.0], "guide")}
     found = Batch(guided(guide__when=BOTH, train__batch_size=8), groups, guide)
-    assert len(found.samples) == 16
+    assert len(found.batch) == 16
     entropies = [value for one in groups[0] for value in tokens(one, "entropy")]
-    told = found.maker.metrics
+    told = found.batch.metrics
     assert told["rollout/pass_rate"] == 0.25
     assert told["groups/all_wrong_share"] == told["groups/all_correct_share"] == 0
     assert told["entropy/token_mean"] == pytest.approx(fsum(entropies) / len(entropies), abs=1e-6)
@@ -257,7 +256,7 @@ def test_what_is_told_of_the_guide_is_of_its_tokens_in_both_batches() -> None:
         "a": [one("a", "guide", 1.0, [log(0.8), log(0.2)], [log(0.4), log(0.4)])],
         "b": [one("b", "guide", 1.0, [log(0.3)], [log(0.3)])],
     }
-    told = Batch(guided(guide__when=BOTH, estimator="group_norm", train__batch_size=16), groups, guide).maker.metrics
+    told = Batch(guided(guide__when=BOTH, estimator="group_norm", train__batch_size=16), groups, guide).batch.metrics
     assert told["guide/ratio_mean"] == pytest.approx((2 + 0.5 + 1) / 3)
     assert told["guide/ratio_q50"] == pytest.approx(1)
     assert told["guide/logprob_mean"] == pytest.approx((2 * log(0.4) + log(0.3)) / 3)

@@ -13,7 +13,7 @@ from deepspeed.runtime.zero.offload_states import offload_adam_states, reload_ad
 from openrlhf.models.loss import PolicyLoss
 
 from openrlhf_gtpo.errors import EntropyMissing
-from openrlhf_gtpo.policy.actor import PolicyActor, PolicyTrainer
+from openrlhf_gtpo.policy.actor import LeftOver, PolicyActor, PolicyTrainer
 from openrlhf_gtpo.policy.loss import SequenceRatioLoss
 
 Make = Callable[..., PolicyTrainer]
@@ -44,6 +44,26 @@ def test_the_estimator_has_its_loss_with_the_settings_of_openrlhfs(make: Make, e
     loss: Any = make(estimator).actor_loss_fn
     assert type(loss) is kind
     assert (loss.clip_eps_low, loss.clip_eps_high, loss.dual_clip) == (0.1, 0.3, 3.0)
+
+
+@pytest.mark.parametrize("micro_batches", [8, 7])
+def test_a_step_that_ends_within_an_update_stops_training(
+    make: Make, monkeypatch: pytest.MonkeyPatch, micro_batches: int
+) -> None:
+    trainer = make("gtpo")
+    engine = SimpleNamespace(micro_steps=0, gradient_accumulation_steps=lambda: 4)
+    trainer.actor = SimpleNamespace(model=engine)
+
+    def trains(self: Any, kl_ctl: float) -> dict[str, Any]:
+        engine.micro_steps += micro_batches
+        return {"policy_loss": 0.5}
+
+    monkeypatch.setattr(ppo_actor.ActorPPOTrainer, "ppo_train", trains)
+    if micro_batches % 4:
+        with pytest.raises(LeftOver, match="3 micro-batches of this step"):
+            trainer.ppo_train(0.0)
+    else:
+        assert trainer.ppo_train(0.0) == {"policy_loss": 0.5}
 
 
 @pytest.mark.parametrize("hooked", [True, False])
