@@ -415,12 +415,16 @@ def whole_updates(flags: Mapping[str, Any]) -> int:
     """The number of responses that has to divide a batch.
 
     Then every update is a whole one of ``--train.batch_size``. And every rank gets the same number of responses, in
-    micro-batches that are full or made by tokens: else DeepSpeed's ranks would wait for each other for ever.
+    micro-batches that are full or made by tokens: else ranks would wait for each other for ever.
     """
-    ranks = flags["actor.num_nodes"] * flags["actor.num_gpus_per_node"]
-    shards = max(1, ranks // (flags["ds.ring_attn_size"] * flags["ds.tensor_parallel_size"]))
-    each = 1 if shards == 1 or flags["train.dynamic_batch_enable"] else flags["rollout.micro_batch_size"]
-    return math.lcm(flags["train.batch_size"], shards * each)
+    roles = {"actor": True, "critic": flags["algo.advantage.estimator"] == "gae"}
+    if flags["ds.zero_stage"] == 3:  # whose forward pass gathers weights from all ranks
+        roles |= {"ref": flags["algo.kl.init_coef"] > 0, "reward": bool(flags["reward.model_name_or_path"])}
+    one_batch = flags["ds.ring_attn_size"] * flags["ds.tensor_parallel_size"]
+    gpus = (flags[f"{role}.num_nodes"] * flags[f"{role}.num_gpus_per_node"] for role, used in roles.items() if used)
+    shares = math.lcm(*(max(1, number // one_batch) for number in gpus))
+    each = 1 if shares == 1 or flags["train.dynamic_batch_enable"] else flags["rollout.micro_batch_size"]
+    return math.lcm(flags["train.batch_size"], shares * each)
 
 
 def responses_at_once(flags: Mapping[str, Any]) -> int:

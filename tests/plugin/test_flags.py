@@ -238,10 +238,14 @@ def test_an_engine_works_on_its_share_of_a_batch_at_once(words: str, expected: i
         ("--actor.num_gpus_per_node=2 --actor.num_nodes=2 --ds.ring_attn_size=2", 48),
         ("--actor.num_gpus_per_node=8 --train.dynamic_batch_enable", 24),  # micro-batches are made by tokens
         ("--ds.ring_attn_size=2", 12),  # another check refuses it
+        ("--actor.num_gpus_per_node=2 --ref.num_gpus_per_node=3 --algo.kl.init_coef=0.1 --algo.kl.use_loss", 48),
+        ("--ref.num_gpus_per_node=3 --algo.kl.init_coef=0.1 --algo.kl.use_loss --ds.zero_stage=3", 24),
+        ("--critic.num_gpus_per_node=3 --algo.advantage.estimator=gae", 24),
     ],
 )
 def test_a_batch_fills_updates_and_gives_every_rank_the_same_number_of_responses(words: str, expected: int) -> None:
     sizes = ["--device=gpu", "--actor.num_gpus_per_node=1", "--train.batch_size=12", "--rollout.micro_batch_size=8"]
+    sizes += ["--algo.advantage.estimator=gtpo", "--algo.kl.init_coef=0"]
     assert flags.whole_updates(vars(parse([*sizes, *words.split()]))) == expected
 
 

@@ -28,7 +28,7 @@ def check(parse: Callable[..., dict[str, Any]], policy: Path) -> Check:
         data._tokenizer.cache_clear()  # a test may have changed the folder
         data._seen.cache_clear()
         model = ["--actor.model_name_or_path", policy, "--data.max_len", 64, "--train.batch_size", 1]
-        model += ["--actor.num_gpus_per_node", 1]
+        model += ["--actor.num_gpus_per_node", 1, "--algo.advantage.estimator", "gtpo", "--algo.kl.init_coef", 0]
         return list(data.check(parse("--data.prompt_dataset", path, "--data.label_key", "label", *model, *words)))
 
     return checked

@@ -3,7 +3,6 @@
 import copy
 import functools
 import json
-import math
 import random
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,6 +17,7 @@ from openrlhf_gtpo.batch import NotBinary, RolloutBatch
 from openrlhf_gtpo.controller.experience import ExperienceMaker, PolicyBroken, ShapingFailed
 from openrlhf_gtpo.controller.generator import Generator
 from openrlhf_gtpo.controller.metrics import weights_differ
+from openrlhf_gtpo.flags import whole_updates
 from openrlhf_gtpo.shaping import grpo_s, gtpo
 
 from ..conftest import nested
@@ -29,6 +29,14 @@ FLAGS += f" --rollout.micro_batch_size 1 --train.batch_size {G} --reward.remote_
 given = functools.cache(lambda: nested("--algo.advantage.estimator", "gtpo", *FLAGS.split()))
 
 
+def flat(args: Any, group: str = "") -> dict[str, Any]:
+    """The flags of nested arguments."""
+    found: dict[str, Any] = {}
+    for name, value in vars(args).items():
+        found |= flat(value, f"{group}{name}.") if isinstance(value, SimpleNamespace) else {f"{group}{name}": value}
+    return found
+
+
 def arguments(estimator: str = "gtpo", **changes: Any) -> Any:
     """OpenRLHF's nested arguments. ``reward__overlong_buffer_len=2`` sets one."""
     args = copy.deepcopy(given())
@@ -36,8 +44,7 @@ def arguments(estimator: str = "gtpo", **changes: Any) -> Any:
     for path, value in {**unset, "algo__advantage__estimator": estimator, **changes}.items():
         *groups, name = path.split("__")
         setattr(functools.reduce(getattr, groups, args), name, value)
-    ranks = args.actor.num_nodes * args.actor.num_gpus_per_node // args.ds.ring_attn_size
-    args.whole_updates = math.lcm(args.train.batch_size, args.rollout.micro_batch_size * ranks)
+    args.whole_updates = whole_updates(flat(args))
     return args
 
 
