@@ -16,8 +16,7 @@ import sys
 import tempfile
 import textwrap
 import time
-from argparse import Namespace
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -35,10 +34,17 @@ SIZES = {
     "gpu": {"hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 12, "num_attention_heads": 12},
 }
 """On a GPU 0.1 billion parameters; on a CPU the smallest model that vLLM accepts."""
-FLAGS = {"cpu": ["--ds.packing_samples"], "gpu": ["--ds.packing_samples", "--train.colocate_all"]}
-FLAGS["gpu"] += ["--vllm.enable_sleep", "--ds.enable_sleep", "--vllm.sync_backend=nccl"]
-FLAGS["gpu"] += ["--vllm.gpu_memory_utilization=0.4"]
-"""What a GPU's command line has, as far as a CPU knows it."""
+FLAGS = {
+    "cpu": "--algo.advantage.estimator=gtpo --algo.kl.init_coef=0 --data.input_key=input --data.label_key=label "
+    "--data.apply_chat_template --data.max_len=128 --rollout.batch_size=8 --rollout.n_samples_per_prompt=8 "
+    "--rollout.micro_batch_size=16 --rollout.max_new_tokens=32 --train.batch_size=32 --train.micro_batch_size=8 "
+    "--actor.num_gpus_per_node=1 --vllm.num_engines=1 --ckpt.save_steps=1 --ds.packing_samples"
+}
+FLAGS["gpu"] = (
+    f"{FLAGS['cpu']} --train.colocate_all --vllm.enable_sleep --ds.enable_sleep --vllm.sync_backend=nccl "
+    "--vllm.gpu_memory_utilization=0.4"
+)
+"""The command line of the training: a GPU's, and as far as a CPU knows it."""
 TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
@@ -68,12 +74,11 @@ def main(argv: Sequence[str]) -> int:
     own, words = parser.parse_known_args([word for word in argv if word != "--"])
     if own.model and not own.run:
         raise SettingsError("--model is what --run tries: add --run, or leave it out.")
-    args = flags.parse(words)
-    given = vars(args)
-    if args.device == "cpu":
+    given = vars(flags.parse(words))
+    if given["device"] == "cpu":
         importlib.import_module("openrlhf_gtpo.cpu.platform").prepare(given)
     count = {"ok": 0, "warning": 0, "fault": 0}
-    for finding in findings(args, own.run, own.model):
+    for finding in _findings(given, own.run, own.model):
         count[finding.state] += 1
         begin = f"{finding.state:<7}  {finding.check}: "
         print(textwrap.fill(f"{begin}{finding.sentence}", WIDTH, subsequent_indent=" " * 9), flush=True)
@@ -81,20 +86,13 @@ def main(argv: Sequence[str]) -> int:
     return int(count["fault"] > 0)
 
 
-def findings(args: Namespace, run: bool, model: str | None = None) -> Iterator[Finding]:
-    """What training would find with these flags, then what it does here.
-
-    Args:
-        args: flat, of `flags.parse`.
-        run: whether to train.
-        model: to train; by default that of the flags, or a small one with random weights.
-    """
-    given = vars(args)
+def _findings(given: Mapping[str, Any], run: bool, model: str | None) -> Iterator[Finding]:
+    """What training would find with these flags, then what it does here."""
     yield from checks.of_the_machine(given)
     if given["actor.model_name_or_path"] or given["data.prompt_dataset"]:
         yield from checks.of_the_command(given)
     if run:
-        yield from _run(args.device, model or given["actor.model_name_or_path"])
+        yield from _run(given["device"], model or given["actor.model_name_or_path"])
 
 
 def _run(device: str, model: str | None) -> Iterator[Finding]:
@@ -208,24 +206,19 @@ def train(out: Path, model: str, device: str, steps: int, *more: str) -> str:
     """Train up to step ``steps`` with the flags of a GPU's command line, and look at the metrics."""
     from openrlhf_gtpo.controller.metrics import weights_differ
 
-    command = [
-        *[sys.executable, "-m", "openrlhf_gtpo.train", f"--device={device}", "--algo.advantage.estimator=gtpo"],
-        *[f"--actor.model_name_or_path={model}", f"--data.prompt_dataset={out / 'prompts.jsonl'}"],
-        *["--data.input_key=input", "--data.label_key=label", "--data.apply_chat_template", "--data.max_len=128"],
-        *["--algo.kl.init_coef=0", "--rollout.batch_size=8", "--rollout.n_samples_per_prompt=8"],
-        *["--rollout.micro_batch_size=16", "--rollout.max_new_tokens=32", "--train.batch_size=32"],
-        *["--train.micro_batch_size=8", f"--train.max_steps={steps}", "--actor.num_gpus_per_node=1"],
-        *["--vllm.num_engines=1", f"--reward.remote_url={out / 'reward.py'}", f"--ckpt.output_dir={out / 'trained'}"],
-        *[f"--ckpt.path={out / 'state'}", "--ckpt.save_steps=1", *FLAGS[device], *more],
-    ]
+    named = {"device": device, "train.max_steps": steps, "actor.model_name_or_path": model}
+    named |= {"data.prompt_dataset": out / "prompts.jsonl", "reward.remote_url": out / "reward.py"}
+    named |= {"ckpt.output_dir": out / "trained", "ckpt.path": out / "state"}
+    words = [*FLAGS[device].split(), *(f"--{name}={value}" for name, value in named.items()), *more]
+    command = [sys.executable, "-m", "openrlhf_gtpo.train", *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=900)
     if done.returncode:
         raise RuntimeError(f"it ended with exit status {done.returncode}: {done.stderr.strip().splitlines()[-1]}")
     lines = [json.loads(line) for line in (out / "trained" / "metrics.jsonl").read_text().splitlines()]
     gaps = [line["mismatch/logprob_gap"] for line in lines]
-    good = [line["step"] for line in lines if line["entropy/token_mean"] > 0 and line["actor_grad_norm"] > 0]
     if warning := weights_differ(gaps.index(max(gaps)) + 1, max(gaps), gaps[0]):
         raise RuntimeError(warning.removeprefix("warning: "))
+    good = [line["step"] for line in lines if line["entropy/token_mean"] > 0 and line["actor_grad_norm"] > 0]
     if good != [*range(1, steps + 1)]:
         raise RuntimeError(f"only steps {good} have entropies and gradients")
     seconds = lines[-1]["timing/step_total"]

@@ -15,31 +15,23 @@ Row = tuple[str, str]
 
 
 def plan(flags: Flags) -> str:
-    """What would run, as a table of two columns, then every flag that is not at its default.
-
-    Args:
-        flags: flat, as checked.
-    """
-    rows = [*_batch(flags), *_machines(flags), *_memory(flags), *_data(flags), *_disk(flags)]
-    width = max(len(name) for name, _ in rows)
-    changed = sorted(_changed(flags).items())
-    lines = [f"{name:<{width}}  {text}" for name, text in rows]
-    return "\n".join([*lines, "", "flags that are not at their defaults:", *(f"  --{n} {v}" for n, v in changed)])
+    """What would run with these flags, which are flat and checked: a table of two columns, then every flag that is
+    not at its default."""
+    rows = [*_steps(flags), *_memory(flags), *_data(flags), *_disk(flags)]
+    lines = [f"{name:<10}  {text}" for name, text in rows]
+    return "\n".join([*lines, "", "flags that are not at their defaults:", *_changed(flags)])
 
 
-def _changed(flags: Flags) -> dict[str, str]:
-    """Flags with other values than OpenRLHF's and our defaults -> their values, as on a command line."""
-    defaults = vars(command_line.parser().parse_args([]))
-    written = {}
-    for name, default in defaults.items():
+def _changed(flags: Flags) -> Iterator[str]:
+    """Flags with other values than OpenRLHF's and our defaults, as on a command line."""
+    for name, default in sorted(vars(command_line.parser().parse_args([])).items()):
         value = flags[name]
         if value != default and name not in ("device", "dry_run", "config"):
-            listed = " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-            written[name] = "" if value is True else listed
-    return written
+            listed = " ".join(map(str, value)) if isinstance(value, list | tuple) else value
+            yield f"  --{name} {'' if value is True else listed}"
 
 
-def _batch(flags: Flags) -> Iterator[Row]:
+def _steps(flags: Flags) -> Iterator[Row]:
     prompts, samples = flags["rollout.batch_size"], flags["rollout.n_samples_per_prompt"]
     updates = prompts * samples / flags["train.batch_size"] * flags["train.max_epochs"]
     most, answer = flags["train.max_steps"], flags["rollout.max_new_tokens"]
@@ -51,9 +43,6 @@ def _batch(flags: Flags) -> Iterator[Row]:
     yield "steps", "until the prompts are used up" if most is None else f"{most:,} at most"
     of_them = "" if answer is None else f", {answer:,} of them a response's"
     yield "lengths", f"up to {flags['data.max_len']:,} tokens{of_them}"
-
-
-def _machines(flags: Flags) -> Iterator[Row]:
     kind = "GPU" if flags["device"] == "gpu" else "process"
     yield "training", f"{ranks(flags)} {kind}(s), ZeRO stage {flags['ds.zero_stage']}, {flags['ds.param_dtype']}"
     yield (
@@ -74,7 +63,7 @@ def _memory(flags: Flags) -> Iterator[Row]:
     parts = f"{memory.states / GIB:.1f} weights, gradients and optimizer, {memory.logits / GIB:.1f} logits"
     total = f"at most {memory.training / GIB:.1f} GiB of a GPU's {memory.has / GIB:.1f} for training"
     yield "memory", f"{total}: {parts}"
-    cache = f"{max(0.0, memory.cache) / GIB:.1f} GiB for keys and values"
+    cache = f"{memory.cache / GIB:.1f} GiB for keys and values"
     yield "", f"an engine has {cache}: {memory.responses:,} responses of full length"
 
 
@@ -86,12 +75,8 @@ def _data(flags: Flags) -> Iterator[Row]:
         if ordered := sorted(lengths):
             said += f" of {ordered[0]:,} to {ordered[-1]:,} tokens, half of them up to {ordered[len(ordered) // 2]:,}"
         yield "prompts", said
-    yield (
-        "rewards",
-        flags["reward.remote_url"]
-        or flags["train.agent_func_path"]
-        or (flags["reward.model_name_or_path"] or "the built-in reward service"),
-    )
+    named = flags["reward.remote_url"] or flags["train.agent_func_path"] or flags["reward.model_name_or_path"]
+    yield "rewards", named or "the built-in reward service"
 
 
 def _disk(flags: Flags) -> Iterator[Row]:

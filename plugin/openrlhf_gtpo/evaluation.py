@@ -53,9 +53,6 @@ class Response:
 def main(argv: Sequence[str]) -> int:
     """Sample, grade and write eval.json and eval.jsonl.
 
-    Returns:
-        Exit status 0.
-
     Raises:
         SettingsError: the command line or a file is refused.
         UserError: a response has no reward or no entropy.
@@ -72,16 +69,16 @@ def main(argv: Sequence[str]) -> int:
     if len(benchmarks) < len(args.data):
         raise SettingsError("--data names two files of the same name, which names the benchmark: rename one.")
     args.out.mkdir(parents=True, exist_ok=True)
-    args.model, results = merged(args.model, args.out), {}
+    args.model, results = _merged(args.model, args.out), {}
     with _rewards(args) as client, _engine(args) as llm, (args.out / "eval.jsonl").open("w", encoding="utf-8") as file:
         for name, table in benchmarks.items():
             responses = []
             at_once = max(1, AT_ONCE // args.n)
             for first in range(0, len(table), at_once):
-                part = sample_and_grade(llm, client, name, table[first : first + at_once], args, first)
+                part = list(_sampled_and_graded(llm, client, name, table[first : first + at_once], args, first))
                 file.writelines(json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in part)
                 responses += [replace(one, text="") for one in part]
-                print(f"{PROGRAM}: {name}: {len(responses):,} responses graded", file=sys.stderr, flush=True)
+                _say(f"{name}: {len(responses):,} responses graded")
             results[name] = figures(responses, args.n, ks)
     path = args.out / "eval.json"
     path.write_text(json.dumps({"model": args.model, "benchmarks": results}, indent=2) + "\n", encoding="utf-8")
@@ -92,6 +89,10 @@ def main(argv: Sequence[str]) -> int:
                 print(f"{key:<24} {one['mean']:.3f} ({one['low']:.3f} to {one['high']:.3f})")
     print(f"Written to {path} and {args.out / 'eval.jsonl'}.")
     return 0
+
+
+def _say(what: str) -> None:
+    print(f"{PROGRAM}: {what}", file=sys.stderr, flush=True)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -145,13 +146,9 @@ def _rewards(args: argparse.Namespace) -> Iterator[Client]:
         yield stack.enter_context(client)
 
 
-def merged(model: str, out: Path) -> str:
+def _merged(model: str, out: Path) -> str:
     """The model that an engine loads: the one that is named, or where that is a LoRA adapter, as a run with
-    ``--ds.lora.rank`` writes it, ``OUT/merged``, its model with the adapter in the weights.
-
-    Raises:
-        SettingsError: the adapter's model cannot be loaded.
-    """
+    ``--ds.lora.rank`` writes it, ``OUT/merged``, its model with the adapter in the weights."""
     if not Path(model, "adapter_config.json").is_file():
         return model
     from peft import AutoPeftModelForCausalLM
@@ -166,40 +163,25 @@ def merged(model: str, out: Path) -> str:
         ) from None
     whole.save_pretrained(out / "merged")
     AutoTokenizer.from_pretrained(model).save_pretrained(out / "merged")
-    print(
-        f"{PROGRAM}: {model} is a LoRA adapter; with its model it is in {out / 'merged'}", file=sys.stderr, flush=True
-    )
+    _say(f"{model} is a LoRA adapter; with its model it is in {out / 'merged'}")
     return str(out / "merged")
 
 
-@contextlib.contextmanager
-def _engine(args: argparse.Namespace) -> Iterator[Any]:
+def _engine(args: argparse.Namespace) -> contextlib.AbstractContextManager[Any]:
     """A ``vllm.LLM`` with the entropy hook."""
     engine: dict[str, Any] = {"tensor_parallel_size": args.tensor_parallel_size}
     if choose_device(args.device) == "cpu":
         # In the precision of training's rollouts and eager as they are: what is measured is what was trained.
         engine |= importlib.import_module("openrlhf_gtpo.cpu.platform").engine_on_a_cpu(args.model)
-    print(f"{PROGRAM}: starting vLLM", file=sys.stderr, flush=True)
-    with offline_engine(model=args.model, seed=args.seed, **engine, **one_message.switch_on()) as llm:
-        yield llm
+    _say("starting vLLM")
+    return offline_engine(model=args.model, seed=args.seed, **engine, **one_message.switch_on())
 
 
-def sample_and_grade(
-    llm: Any, client: Client, benchmark: str, table: Sequence[Row], args: argparse.Namespace, first: int = 0
-) -> list[Response]:
-    """n responses to each prompt, by the model's chat template. Each prompt has its own seed, by its place.
-
-    Args:
-        llm: with the entropy hook.
-        client: of the reward service.
-        benchmark: its name.
-        table: prompts and reference answers.
-        args: of the command line.
-        first: the place of the first prompt in the benchmark's file, from 0.
-
-    Raises:
-        UserError: a response has no reward.
-    """
+def _sampled_and_graded(
+    llm: Any, client: Client, benchmark: str, table: Sequence[Row], args: argparse.Namespace, first: int
+) -> Iterator[Response]:
+    """n responses to each prompt of a part of a benchmark, by the model's chat template. Each prompt has its own seed,
+    by its place in the whole, where the part's first has the place ``first``."""
     import vllm
 
     end = end_of_turn(llm.get_tokenizer())
@@ -225,34 +207,33 @@ def sample_and_grade(
         results = [result for result in client.grade_many(items) if isinstance(result, Result)]
     except ClientError as error:
         raise UserError(str(error)) from None
-    responses = []
     for (place, i, one), result in zip(sampled, results, strict=True):
-        nats, cut = entropies(one), one.finish_reason == "length"
-        mean, verdict = sum(nats) / max(1, len(nats)), result.verdict or None
-        responses.append(
-            Response(
-                benchmark, first + place, i, one.text, len(nats), mean, cut, result.reward, result.score == 1, verdict
-            )
+        nats = entropies(one)
+        yield Response(
+            benchmark,
+            prompt=first + place,
+            index=i,
+            text=one.text,
+            tokens=len(nats),
+            entropy=sum(nats) / max(1, len(nats)),
+            truncated=one.finish_reason == "length",
+            reward=result.reward,
+            correct=result.score == 1,
+            verdict=result.verdict or None,
         )
-    return responses
 
 
 def figures(responses: Sequence[Response], n: int, ks: Sequence[int]) -> dict[str, Any]:
-    """The figures of one benchmark, each with its 95 % interval over prompts; entropies in nats.
-
-    Args:
-        responses: n to each prompt, prompt after prompt.
-        n: responses to each prompt.
-        ks: the k of Pass@k.
-    """
+    """The figures of one benchmark, each with its 95 % interval over prompts: of n responses to each prompt, prompt
+    after prompt, with Pass@k for each of ``ks``; entropies in nats."""
     groups = [responses[first : first + n] for first in range(0, len(responses), n)]
     correct = [sum(response.correct for response in group) for group in groups]
     values = {
         f"mean@{n}": [c / n for c in correct],
         **{f"pass@{k}": [pass_at_k(n, c, k) for c in correct] for k in ks},
+        "response_length": [sum(response.tokens for response in group) / n for group in groups],
+        "truncated": [sum(response.truncated for response in group) / n for group in groups],
     }
-    for name, key in (("response_length", "tokens"), ("truncated", "truncated")):
-        values[name] = [sum(getattr(response, key) for response in group) / n for group in groups]
     # Of tokens alike, as training logs it; and of responses alike, in which a short one weighs as much as a long one.
     spoken = [own for group in groups if (own := [response for response in group if response.tokens])]
     values["entropy_response_mean"] = [sum(r.entropy for r in own) / len(own) for own in spoken] or [0.0]

@@ -5,14 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+QWEN_FIELDS = ["hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads"]
+QWEN_FIELDS += ["vocab_size", "tie_word_embeddings"]
 QWEN = {
     "Qwen2.5-0.5B": (896, 4864, 24, 14, 2, 151_936, True),
     "Qwen2.5-1.5B": (1536, 8960, 28, 12, 2, 151_936, True),
     "Qwen2.5-7B": (3584, 18944, 28, 28, 4, 152_064, False),
     "Qwen2.5-32B": (5120, 27648, 64, 40, 8, 152_064, False),
 }
-"""The models of the launch scripts, for a plan on a machine that has not downloaded them: the sizes of hidden and
-intermediate layers, layers, heads, heads of keys, vocabulary, and whether the embedding is the head too."""
+"""The models of the launch scripts, for a plan on a machine that has not downloaded them."""
 
 
 @dataclass(frozen=True)
@@ -29,11 +30,7 @@ class ModelSize:
 
 @functools.cache
 def size_of(name: str) -> ModelSize | None:
-    """The size of a model in a folder, of a hub id in the cache, or of `QWEN`; None where it is not known.
-
-    Args:
-        name: as ``--actor.model_name_or_path``.
-    """
+    """The size of a model in a folder, of a hub id in the cache, or of `QWEN`; None where it is not known."""
     config = _config(name)
     if config is None:
         return None
@@ -73,16 +70,7 @@ def _config(name: str) -> Any:
 
     family = name.rsplit("/", 1)[-1].removesuffix("-Instruct")
     if family in QWEN and not Path(name).is_dir():
-        hidden, intermediate, layers, heads, kv_heads, vocabulary, tied = QWEN[family]
-        return Qwen2Config(
-            hidden_size=hidden,
-            intermediate_size=intermediate,
-            num_hidden_layers=layers,
-            num_attention_heads=heads,
-            num_key_value_heads=kv_heads,
-            vocab_size=vocabulary,
-            tie_word_embeddings=tied,
-        )
+        return Qwen2Config(**dict(zip(QWEN_FIELDS, QWEN[family], strict=True)))
     try:
         return AutoConfig.from_pretrained(name, local_files_only=True, trust_remote_code=True)
     except Exception:  # transformers raises many kinds

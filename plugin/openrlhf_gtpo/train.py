@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Returns:
         Exit status: 0 when training ended, 1 when an error stopped it, 2 for a command line that is refused, 130
-        after Ctrl-C, 143 after SIGTERM.
+        after Ctrl-C.
     """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped
     terminal = Terminal()
@@ -64,7 +64,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         except KeyboardInterrupt:
             status, last_words = 130, "interrupted"
         except SystemExit as end:  # of SIGTERM; or of argparse, which has said why
-            status = end.code if isinstance(end.code, int) else 1
+            _limit_clean_up(end.code if isinstance(end.code, int) else 1, cleaned)
+            raise
         except SettingsError as error:
             status, last_words = 2, str(error)
         except Exception as error:

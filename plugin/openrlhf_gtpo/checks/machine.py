@@ -36,33 +36,27 @@ def _gpus(roles: Mapping[str, int]) -> Finding:
     """Whether this machine has the GPUs that the run asks for. Ray itself waits for ever, since a node may join."""
     import torch
 
-    if count := torch.cuda.device_count():
+    count, needed = torch.cuda.device_count(), sum(roles.values())
+    if count and needed <= count:
         cards = [torch.cuda.get_device_properties(i) for i in range(count)]
         listed = ", ".join(f"{card.name} with {card.total_memory / GIB:.0f} GiB" for card in cards)
-        needed = sum(roles.values())
-        if needed <= count:
-            return Finding("GPU", "ok", f"{count} visible: {listed}.")
+        return Finding("GPU", "ok", f"{count} visible: {listed}.")
+    if count:
         hidden = os.environ.get("CUDA_VISIBLE_DEVICES")
         seen = f"{count}{f' (CUDA_VISIBLE_DEVICES is {hidden})' if hidden else ''}"
-        return Finding(
-            "GPU",
-            "fault",
+        sentence = (
             f"This run needs {needed} GPUs ({_listed(roles)}), and torch sees {seen}: ask for less by "
             "--actor.num_gpus_per_node and --vllm.num_engines (GPUS of the launch scripts), or start Ray on several "
-            "machines.",
+            "machines."
         )
-    if torch.version.cuda is None and torch.version.hip is None:
-        return Finding(
-            "GPU",
-            "fault",
-            f"torch {torch.__version__} is a build for CPUs: install one for CUDA, or give --device cpu.",
+    elif torch.version.cuda is None and torch.version.hip is None:
+        sentence = f"torch {torch.__version__} is a build for CPUs: install one for CUDA, or give --device cpu."
+    else:
+        sentence = (
+            f"torch {torch.__version__} is built for GPUs but finds none: fix the driver or CUDA_VISIBLE_DEVICES, use "
+            "a machine with a GPU, or give --device cpu."
         )
-    return Finding(
-        "GPU",
-        "fault",
-        f"torch {torch.__version__} is built for GPUs but finds none: fix the driver or CUDA_VISIBLE_DEVICES, use a "
-        "machine with a GPU, or give --device cpu.",
-    )
+    return Finding("GPU", "fault", sentence)
 
 
 def gpus_by_role(flags: Mapping[str, Any]) -> dict[str, int]:
@@ -129,10 +123,8 @@ def _cluster(flags: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> Fi
 
 def place_of(folder: Path) -> Path:
     """The folder, or the nearest of those above it that is there already."""
-    place = folder.absolute()
-    while not place.exists():
-        place = place.parent
-    return place
+    whole = folder.absolute()
+    return next(place for place in (whole, *whole.parents) if place.exists())
 
 
 def _disk(flags: Mapping[str, Any]) -> Finding:
@@ -143,9 +135,6 @@ def _disk(flags: Mapping[str, Any]) -> Finding:
         with tempfile.NamedTemporaryFile(dir=place):
             pass
     except OSError as error:
-        return Finding(
-            "disk",
-            "fault",
-            f"--ckpt.output_dir {out} cannot be written ({error.strerror}): give another, or change its permissions.",
-        )
+        fix = "give another, or change its permissions"
+        return Finding("disk", "fault", f"--ckpt.output_dir {out} cannot be written ({error.strerror}): {fix}.")
     return Finding("disk", "ok", f"{out} can be written, and {shutil.disk_usage(place).free / GIB:,.1f} GiB are free.")

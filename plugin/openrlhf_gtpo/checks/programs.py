@@ -22,13 +22,18 @@ if not hasattr(module, name):
 """
 
 
+def programs(flags: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+    """Flag -> the file that it names, and what OpenRLHF calls in it."""
+    first = (flags["reward.remote_url"] or "").split(",")[0]  # OpenRLHF looks at the first only
+    named = {"train.agent_func_path": (flags["train.agent_func_path"], "AgentExecutor")}
+    named["reward.remote_url"] = (first if first.endswith(".py") else "", "reward_func")
+    return {flag: (path, name) for flag, (path, name) in named.items() if path}
+
+
 def check(flags: Mapping[str, Any]) -> Iterator[Finding]:
     """Whether each can be imported, and has what OpenRLHF calls."""
-    first = (flags["reward.remote_url"] or "").split(",")[0]
-    programs = {"train.agent_func_path": (flags["train.agent_func_path"], "AgentExecutor")}
-    programs["reward.remote_url"] = (first if first.endswith(".py") else None, "reward_func")
-    for flag, (path, name) in programs.items():
-        if path and os.path.isfile(path):
+    for flag, (path, name) in programs(flags).items():
+        if os.path.isfile(path):
             yield _imported(flag, path, name)
 
 
@@ -37,9 +42,8 @@ def _imported(flag: str, path: str, name: str) -> Finding:
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=SECONDS)
     except subprocess.TimeoutExpired:
-        return Finding(
-            flag, "fault", f"--{flag} {path} was not imported in {SECONDS} s: let it start at its first call."
-        )
+        late = f"--{flag} {path} was not imported in {SECONDS} s: let it start at its first call."
+        return Finding(flag, "fault", late)
     if done.returncode == 0:
         return Finding(flag, "ok", f"{path} can be imported and defines {name}.")
     why = (done.stderr.strip().splitlines() or ["without a message"])[-1].rstrip(".")

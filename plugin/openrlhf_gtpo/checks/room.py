@@ -1,11 +1,10 @@
 """Memory of a GPU and room on the disk: what a run takes, computed before it starts.
 
 Memory of the training part is DeepSpeed's own estimate (`estimate_zero2_model_states_mem_needs` and
-`estimate_zero3_model_states_mem_needs`): for N ranks, P parameters and L in the largest layer, 2 P + 18 P / N bytes in
-ZeRO-2, 4 L + 18 P / N in ZeRO-3, and logits as OpenRLHF holds them, 10 bytes for each token of a micro-batch and entry
-of the vocabulary (bfloat16, a float32 copy, and the gradients of both), or 6 without gradients. For 1.5 B parameters
-with ZeRO-3 on one GPU that is 52 GiB with micro-batches of 16,384 tokens and 75 with 32,768; measured were 48 and 67.
-An engine has what its share of a GPU leaves beside 2 bytes a parameter."""
+`estimate_zero3_model_states_mem_needs`), and logits as OpenRLHF holds them, 10 bytes for each token of a micro-batch
+and entry of the vocabulary (bfloat16, a float32 copy, and the gradients of both), or 6 without gradients. For 1.5 B
+parameters with ZeRO-3 on one GPU that is 52 GiB with micro-batches of 16,384 tokens and 75 with 32,768; measured were
+48 and 67. An engine has what its share of a GPU leaves beside 2 bytes a parameter."""
 
 import os
 import shutil
@@ -23,10 +22,6 @@ GPU_VARIABLE = "GPU_GB"
 """Environment variable with the memory of a GPU in GiB, for a plan on a machine without one."""
 OVERHEAD = 2 * GIB
 """A CUDA context, NCCL's buffers and fragmentation on a training GPU; CUDA graphs and scratch in an engine."""
-CHECKPOINT_BYTES = 14
-"""Of a parameter in a checkpoint: the weight in bfloat16, DeepSpeed's float32 copy and Adam's two moments."""
-WEIGHT_BYTES = 2
-"""Of a parameter in the folder of the policy."""
 
 Flags = Mapping[str, Any]
 
@@ -45,17 +40,14 @@ class Memory:
     states: float
     """Weights, gradients and optimizer."""
     logits: float
+    training: float
+    """Both, with overhead."""
     cache: float
-    """What an engine has for keys and values; below 0 where its weights alone do not fit."""
+    """What an engine has for keys and values."""
     responses: int
     """Of full length that the cache of an engine holds at once."""
     beside: float
     """An engine's share where it does not sleep while the policy trains."""
-
-    @property
-    def training(self) -> float:
-        """With logits and overhead."""
-        return self.states + self.logits + OVERHEAD
 
 
 def ranks(flags: Flags) -> int:
@@ -72,7 +64,7 @@ def memory_of(flags: Flags) -> Memory | None:
     size = size_of(str(flags["actor.model_name_or_path"])) if flags["device"] == "gpu" else None
     if size is None:
         return None
-    has, length, each = gpu_bytes(), flags["data.max_len"], flags["vllm.tensor_parallel_size"]
+    has, length, each = _gpu_bytes(), flags["data.max_len"], flags["vllm.tensor_parallel_size"]
     states = training_bytes(size, flags["ds.zero_stage"], ranks(flags))
     if flags["ds.adam_offload"]:
         states -= 12 * size.parameters / ranks(flags)
@@ -80,14 +72,16 @@ def memory_of(flags: Flags) -> Memory | None:
     if flags["train.dynamic_batch_enable"]:  # at least the longest response, which is not cut
         trained = max(length, flags["train.max_tokens_per_gpu"])
         forward = max(length, flags["rollout.max_tokens_per_gpu"] or flags["train.max_tokens_per_gpu"])
+    logits = max(10.0 * trained, 6.0 * forward) * size.vocabulary
     share = flags["vllm.gpu_memory_utilization"] * has
-    cache = share - WEIGHT_BYTES * size.parameters / each - OVERHEAD
+    cache = max(0.0, share - 2 * size.parameters / each - OVERHEAD)
     return Memory(
         has=has,
         states=states,
-        logits=max(10.0 * trained, 6.0 * forward) * size.vocabulary,
+        logits=logits,
+        training=states + logits + OVERHEAD,
         cache=cache,
-        responses=max(0, int(cache * each / (size.cache_bytes * length))),
+        responses=int(cache * each / (size.cache_bytes * length)),
         beside=share if shares_gpus(flags) and not flags["vllm.enable_sleep"] else 0.0,
     )
 
@@ -100,12 +94,8 @@ def training_bytes(size: ModelSize, stage: int, ranks: int) -> float:
     return 2 * size.parameters + 18 * size.parameters / (ranks if stage == 2 else 1)
 
 
-def gpu_bytes() -> float:
-    """Memory of a GPU: of this machine's smallest, else the value of GPU_GB, else 80 GiB.
-
-    Raises:
-        SettingsError: GPU_GB is not a number above 0.
-    """
+def _gpu_bytes() -> float:
+    """Memory of a GPU: of this machine's smallest, else the value of GPU_GB, else 80 GiB."""
     import torch
 
     if count := torch.cuda.device_count():
@@ -124,30 +114,31 @@ def _fits_the_gpu(flags: Flags) -> Iterator[Finding]:
     memory = memory_of(flags)
     if memory is None:
         return
-    least, most, has = (
-        f"{part / GIB:.1f}" for part in (memory.states + OVERHEAD + memory.beside, memory.training, memory.has)
-    )
-    ways = ["more GPUs", *(["--ds.zero_stage 3"] if flags["ds.zero_stage"] < 3 else []), "--ds.adam_offload"]
-    fix = " or ".join([*ways, *(["--vllm.enable_sleep"] if memory.beside else [])])
-    if memory.states + OVERHEAD + memory.beside > memory.has:
-        sentence = f"Training needs {least} GiB of a GPU's {has} for weights, gradients and optimizer alone: {fix}."
-        yield Finding("memory", "fault", sentence)
+    least = memory.states + OVERHEAD + memory.beside
+    most = f"at most {memory.training / GIB:.1f} GiB"
+    has = f"of a GPU's {memory.has / GIB:.1f}"
+    stage = " or --ds.zero_stage 3" if flags["ds.zero_stage"] < 3 else ""
+    sleep = " or --vllm.enable_sleep" if memory.beside else ""
+    fix = f"more GPUs{stage} or --ds.adam_offload{sleep}"
+    if least > memory.has:
+        needs = f"{least / GIB:.1f} GiB {has} for weights, gradients and optimizer alone"
+        yield Finding("memory", "fault", f"Training needs {needs}: {fix}.")
     elif memory.training + memory.beside > memory.has:
-        sentence = f"Training may not fit: at most {most} GiB of a GPU's {has}: smaller micro-batches or {fix}."
-        yield Finding("memory", "warning", sentence)
+        yield Finding("memory", "warning", f"Training may not fit: {most} {has}: smaller micro-batches or {fix}.")
     else:
-        yield Finding("memory", "ok", f"Training takes at most {most} GiB of a GPU's {has}.")
+        yield Finding("memory", "ok", f"Training takes {most} {has}.")
     if memory.responses < 1:
         fix = "raise --vllm.gpu_memory_utilization or --vllm.tensor_parallel_size"
         yield Finding("memory", "warning", f"An engine has no room for a response of full length: {fix}.")
 
 
 def checkpoint_bytes(flags: Flags) -> float | None:
-    """Of one checkpoint; 0 without any, None where the model's size is not known."""
+    """Of one checkpoint: of each parameter the weight in bfloat16, DeepSpeed's float32 copy and Adam's two moments; 0
+    without any, None where the model's size is not known."""
     if flags["ckpt.save_steps"] <= 0:
         return 0.0
     size = size_of(str(flags["actor.model_name_or_path"]))
-    return None if size is None else float(CHECKPOINT_BYTES * size.parameters)
+    return None if size is None else 14.0 * size.parameters
 
 
 def free_bytes(folder: str) -> float:

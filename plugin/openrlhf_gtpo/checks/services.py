@@ -26,11 +26,7 @@ def check(flags: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def ask(settings: Settings) -> Finding:
-    """Whether one service tells a right answer from a wrong one.
-
-    Args:
-        settings: of one URL.
-    """
+    """Whether a service, by settings with one URL, tells a right answer from a wrong one."""
     name = f"reward {settings.urls[0]}"
     log = logging.getLogger("math_reward.client")
     level = log.level

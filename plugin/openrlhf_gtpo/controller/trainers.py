@@ -131,6 +131,7 @@ class MetricsMixin:
         stats = ray.get([engine.reward_stats.remote() for engine in self.vllm_engines or []])
         totals = {f"reward/{name}_total": float(sum(s[name] for s in stats)) for name in (stats[0] if stats else {})}
         status.update(rollout_samples.metrics | totals)
+        vars(rollout_samples).clear()  # gigabytes that OpenRLHF would hold until it has the next batch
         return status, step
 
     def _compute_rollout_stats(self: Any, experiences: list[Experience]) -> Any:

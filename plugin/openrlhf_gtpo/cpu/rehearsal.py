@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from openrlhf_gtpo.errors import UserError
@@ -19,22 +19,16 @@ from openrlhf_gtpo.errors import UserError
 WAIT_SECONDS = 120
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Start the cluster, print the placement, run the command, stop the cluster.
-
-    Args:
-        argv: the command line without the program's name; by default this process's.
-
-    Returns:
-        The command's exit status; 1 where actors cannot be placed.
-    """
+def main() -> int:
+    """Start the cluster, print the placement, run the command, stop the cluster; the exit status is the command's, or
+    1 where actors cannot be placed."""
     parser = argparse.ArgumentParser(prog="python -m openrlhf_gtpo.cpu.rehearsal", description=__doc__.split("\n")[0])
     parser.add_argument("--nodes", type=int, default=2)
     parser.add_argument("--gpus", type=int, default=1, help="logical GPUs of each node")
     parser.add_argument("--engine-gpus", type=int, default=1, help="GPUs of each vLLM engine")
     parser.add_argument("--placement-only", action="store_true", help="print the placement and run nothing")
     parser.add_argument("command", nargs="*")
-    args = parser.parse_args(argv)
+    args = parser.parse_args()
 
     from ray.cluster_utils import Cluster
 
@@ -46,7 +40,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         for _ in range(args.nodes - 1):
             cluster.add_node(**node, wait=False)
         cluster.wait_for_nodes(timeout=WAIT_SECONDS)
-        print("\n".join(placement(cluster.address, args.nodes * args.gpus, args.engine_gpus)), flush=True)
+        for line in _placement(cluster.address, args.nodes * args.gpus, args.engine_gpus):
+            print(line, flush=True)
         return 0 if args.placement_only else _run(args.command, cluster.address)
     except UserError as error:
         print(f"rehearsal: error: {error}", file=sys.stderr)
@@ -55,20 +50,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         cluster.shutdown()
 
 
-def placement(address: str, gpus: int, engine_gpus: int) -> list[str]:
-    """The placement of engines and policy when they share all GPUs, by OpenRLHF's own placement group and bundles.
-
-    Args:
-        address: of the Ray cluster.
-        gpus: of all its nodes together.
-        engine_gpus: of each vLLM engine.
-
-    Returns:
-        One line for each node.
-
-    Raises:
-        UserError: the cluster has too few GPUs, or an engine's workers would sit on several nodes.
-    """
+def _placement(address: str, gpus: int, engine_gpus: int) -> Iterator[str]:
+    """The placement of engines and policy when they share all GPUs of a cluster, by OpenRLHF's own placement group and
+    bundles: a line for each node. A UserError where the GPUs are too few, or an engine would sit on several nodes."""
     import ray
     from openrlhf.trainer.ray.utils import get_bundle_indices
     from ray.util import placement_group, placement_group_table, remove_placement_group
@@ -91,15 +75,13 @@ def placement(address: str, gpus: int, engine_gpus: int) -> list[str]:
                 f"Engine {engine} would have workers on several nodes: choose --vllm.tensor_parallel_size so that it "
                 "divides the GPUs of a node."
             )
-    lines = []
     for number, node in enumerate(dict.fromkeys(node_of[rank] for rank in sorted(node_of))):
         ranks = [rank for rank in sorted(node_of) if node_of[rank] == node]
         here = [engine for engine in engines if node_of[bundles[engine][0]] == node]
-        lines.append(
+        yield (
             f"node {number} ({node[:6]}), {len(ranks)} logical GPUs: policy ranks {', '.join(map(str, ranks))}; "
             f"engines {', '.join(map(str, here))}, {engine_gpus} of the GPUs each"
         )
-    return lines
 
 
 def _run(command: list[str], address: str) -> int:

@@ -7,7 +7,7 @@ sleeping engine refuses to generate, and its cache is lost when it wakes up.
 import functools
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 PARTS = ("weights", "kv_cache")
@@ -40,11 +40,7 @@ def log(event: str) -> None:
 
 
 def install_engine_sleep(worker: type[Any]) -> None:
-    """Make vLLM's CPU worker sleep, a call that it would ignore.
-
-    Args:
-        worker: ``vllm.v1.worker.cpu_worker.CPUWorker``; changed in place, once.
-    """
+    """Make ``vllm.v1.worker.cpu_worker.CPUWorker``, which is changed in place and once, obey calls to sleep."""
     if hasattr(worker, "_asleep"):
         return
 
@@ -58,17 +54,15 @@ def install_engine_sleep(worker: type[Any]) -> None:
         self._asleep -= set(tags or PARTS)
         log(f"engine has its {' and '.join(tags or PARTS)} back")
 
-    worker._asleep = frozenset()
-    worker.sleep = sleep
-    worker.wake_up = wake_up
-    worker.execute_model = _awake(worker.execute_model)
+    execute_model = worker.execute_model
 
-
-def _awake(execute_model: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(execute_model)
-    def checked(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def execute_awake(self: Any, *args: Any, **kwargs: Any) -> Any:
         if "kv_cache" in self._asleep:
             raise RuntimeError("The engine was asked to generate while its kv_cache sleeps.")
         return execute_model(self, *args, **kwargs)
 
-    return checked
+    worker._asleep = frozenset()
+    worker.sleep = sleep
+    worker.wake_up = wake_up
+    worker.execute_model = execute_awake

@@ -16,12 +16,8 @@ def reduce_tensor(tensor: torch.Tensor) -> bytes:
 
 
 def tensor_of(handles: dict[str, bytes]) -> torch.Tensor:
-    """In an engine: the policy's tensor on this GPU.
-
-    Args:
-        handles: of `reduce_tensor`, by the name of each policy rank's logical GPU. The workers of an engine that has
-            several do not know theirs and take the first; all hold the same values.
-    """
+    """In an engine: the policy's tensor on this GPU, of those that `reduce_tensor` made, by the names of logical GPUs.
+    The workers of an engine that has several do not know theirs and take the first; all hold the same values."""
     tensor: torch.Tensor = pickle.loads(handles[gpu_name() or next(iter(handles))])
     return tensor
 

@@ -45,9 +45,9 @@ def main(argv: Sequence[str]) -> int:
         raise SettingsError(f"{args.name} is no data set of the hub: name one by --from.")
     if not is_local(source) and (source.startswith((".", "/", "~")) or source.count("/") != 1 or files_of(source)):
         raise SettingsError(f"--from {source}: there is no such file, and a hub id has the form OWNER/NAME.")
-    config, split = (
-        (args.config, args.split) if args.source else (args.config or form.config, args.split or form.split)
-    )
+    config, split = args.config, args.split
+    if not args.source:
+        config, split = config or form.config, split or form.split
     lines: dict[str, Line] = {}
     bad: dict[str, list[str]] = {kind: [] for kind in LEFT_OUT}
     others: dict[str, set[str]] = {}
@@ -91,25 +91,20 @@ def _parser() -> argparse.ArgumentParser:
         description=f"{__doc__}\n\n{listed}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("command", choices=["prepare"], help="prepare")
-    parser.add_argument("name", choices=FORMATS, metavar="NAME", help="one of the above")
-    parser.add_argument(
-        "--from",
-        dest="source",
-        metavar="PATH_OR_HUB_ID",
-        help="a file (.jsonl, .json, .parquet, .csv, .arrow), a pattern of files, a folder, or a data set of the "
-        "Hugging Face hub (the one of this name)",
+    add = parser.add_argument
+    add("command", choices=["prepare"], help="prepare")
+    add("name", choices=FORMATS, metavar="NAME", help="one of the above")
+    source = (
+        "a file (.jsonl, .json, .parquet, .csv, .arrow), a pattern of files, a folder, or a data set of the "
+        "Hugging Face hub (the one of this name)"
     )
-    parser.add_argument("--out", type=Path, required=True, help="folder; the file is NAME.jsonl there")
-    parser.add_argument("--config", default=None, help="configuration of a hub data set, such as main of openai/gsm8k")
-    parser.add_argument("--split", default=None, help="split of a hub data set (its only one, else test)")
-    parser.add_argument("--instruction", default=INSTRUCTION, help=f"text after each question ({INSTRUCTION})")
-    parser.add_argument(
-        "--drop-ungradable",
-        dest="drop_ungradable",
-        action="store_true",
-        help="leave out rows that cannot be graded, instead of ending with status 1",
-    )
+    add("--from", dest="source", metavar="PATH_OR_HUB_ID", help=source)
+    add("--out", type=Path, required=True, help="folder; the file is NAME.jsonl there")
+    add("--config", help="configuration of a hub data set, such as main of openai/gsm8k")
+    add("--split", help="split of a hub data set (its only one, else test)")
+    add("--instruction", default=INSTRUCTION, help=f"text after each question ({INSTRUCTION})")
+    drop = "leave out rows that cannot be graded, instead of ending with status 1"
+    add("--drop-ungradable", action="store_true", help=drop)
     return parser
 
 

@@ -8,6 +8,7 @@ import contextlib
 import csv
 import glob
 import io
+import itertools
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -183,7 +184,7 @@ def _parquet(path: Path, source: str, columns: Columns | None) -> Records:
 
     with _arrow_refusals(source), parquet.ParquetFile(path) as file:
         chosen = columns and columns.of(file.schema_arrow.names)
-        yield from _batches(file.iter_batches(ROWS_AT_ONCE, columns=chosen), source)
+        yield from _numbered(file.iter_batches(ROWS_AT_ONCE, columns=chosen), source)
 
 
 def _arrow(path: Path, source: str, columns: Columns | None) -> Records:
@@ -196,15 +197,13 @@ def _arrow(path: Path, source: str, columns: Columns | None) -> Records:
             reader = pyarrow.ipc.open_file(file)
             batches = map(reader.get_batch, range(reader.num_record_batches))
         chosen = (batch.select(columns.of(batch.schema.names)) if columns else batch for batch in batches)
-        yield from _batches(chosen, source)
+        yield from _numbered(chosen, source)
 
 
-def _batches(batches: Any, source: str) -> Records:
-    number = 0
-    for batch in batches:
-        for row in batch.to_pylist():
-            number += 1
-            yield Place(source, "row", number), row
+def _numbered(batches: Any, source: str) -> Records:
+    rows = itertools.chain.from_iterable(batch.to_pylist() for batch in batches)
+    for number, row in enumerate(rows, 1):
+        yield Place(source, "row", number), row
 
 
 @contextlib.contextmanager
@@ -242,9 +241,7 @@ def _of_a_set(
     has them."""
     import datasets
 
-    saved = os.path.isdir(where) and any(
-        os.path.isfile(os.path.join(where, file)) for file in ("dataset_dict.json", "state.json")
-    )
+    saved = any(os.path.isfile(os.path.join(where, file)) for file in ("dataset_dict.json", "state.json"))
     ending = os.path.splitext(where)[1].lower()
     try:
         if saved:
@@ -265,20 +262,15 @@ def _of_a_set(
     except DataUnusable:
         raise
     except Exception as error:  # the library has no base class for its errors
+        why = f"cannot be loaded ({reason(error)}): without internet access, give a file that you downloaded elsewhere"
         if isinstance(error, OSError) and error.filename is not None:
-            raise DataUnusable(
-                f"{where} cannot be loaded ({error.filename}: {error.strerror}): set HF_HOME to a folder that you can "
-                "write to."
-            ) from None
-        if config is None and "Config name is missing" in str(error):
+            why = (
+                f"cannot be loaded ({error.filename}: {error.strerror}): set HF_HOME to a folder that you can write to"
+            )
+        elif config is None and "Config name is missing" in str(error):
             names = ", ".join(datasets.get_dataset_config_names(where))
-            raise DataUnusable(
-                f"{where} has the configurations {names}: choose one by --config of `openrlhf-gtpo data prepare`."
-            ) from None
-        raise DataUnusable(
-            f"{where} cannot be loaded ({reason(error)}): without internet access, give a file that you downloaded "
-            "elsewhere."
-        ) from None
+            why = f"has the configurations {names}: choose one by --config of `openrlhf-gtpo data prepare`"
+        raise DataUnusable(f"{where} {why}.") from None
     for number, row in enumerate(rows, 1):
         yield Place(where, "row", number), row
 

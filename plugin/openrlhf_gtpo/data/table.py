@@ -113,18 +113,14 @@ def _prompt(place: Place, values: dict[str, Any], key: str) -> Any:
     prompt = values.get(key)
     if prompt is None:
         raise _missing(place, values, key, "--data.input_key")
-    if isinstance(prompt, str):
-        if not prompt.strip():
-            raise DataUnusable(f"{place}: its {key!r} is empty: give a prompt, or remove the {place.kind}.")
-        return prompt
-    messages = messages_of(prompt)
-    if messages is None:
+    asked = prompt.strip() if isinstance(prompt, str) else messages_of(prompt)
+    if asked is None:
         raise DataUnusable(f"{place}: its {key!r} is neither a text nor a list of chat messages: write one of these.")
-    if not messages:
+    if not asked:
         raise DataUnusable(f"{place}: its {key!r} is empty: give a prompt, or remove the {place.kind}.")
-    if messages[-1]["role"] == "assistant":
+    if isinstance(asked, list) and asked[-1]["role"] == "assistant":
         raise DataUnusable(f"{place}: its {key!r} ends with the assistant's answer: leave that message out.")
-    return messages
+    return asked if isinstance(asked, list) else prompt
 
 
 def messages_of(value: Any) -> list[dict[str, Any]] | None:

@@ -126,7 +126,8 @@ def check_server(url: str, model: str | None = None, api_key: str | None = None,
         **HTTP_FIELDS,
     }
     (served,) = read_http(_ask(f"{base}/v1/completions", request, key, timeout))
-    expected = [_entropy_of_two(math.exp(min(logprob, 0.0))) for logprob in served.logprobs]
+    chances = [math.exp(min(logprob, 0.0)) for logprob in served.logprobs]
+    expected = [-sum(q * math.log(q) for q in (p, 1.0 - p) if q > 0.0) for p in chances]
     # The median: where the second and the third logit are equal, vLLM keeps three tokens.
     apart = statistics.median(abs(is_ - should) for is_, should in zip(served.entropies, expected, strict=True))
     if apart > APART:
@@ -136,17 +137,8 @@ def check_server(url: str, model: str | None = None, api_key: str | None = None,
         )
 
 
-def _entropy_of_two(p: float) -> float:
-    """Of a choice between two, the first with probability p, in nats."""
-    return -sum(q * math.log(q) for q in (p, 1.0 - p) if q > 0.0)
-
-
 def _ask(url: str, body: Mapping[str, Any] | None, key: str | None, timeout: float) -> Any:
-    """The JSON of an answer.
-
-    Raises:
-        EntropyMissing: there is none.
-    """
+    """The JSON of an answer; EntropyMissing where there is none."""
     headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
     data = None if body is None else json.dumps(body).encode()
     try:

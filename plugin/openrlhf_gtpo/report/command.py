@@ -17,9 +17,6 @@ from openrlhf_gtpo.report.tokens import views
 def main(argv: Sequence[str]) -> int:
     """Write the page, and print where it is.
 
-    Returns:
-        Exit status 0.
-
     Raises:
         SettingsError: a folder is no run, or the page cannot be written.
     """
@@ -63,8 +60,9 @@ def page(runs: Sequence[Run]) -> str:
 
 def curves(runs: Sequence[Run]) -> list[str]:
     """A drawing of each metric that a run has: the page lays them out as wide as the screen allows."""
-    drawn = [picture(runs, curves={key: CURVES[key]}) for key in CURVES if any(run.points(key) for run in runs)]
-    return [svg.decode().partition("<svg")[2].join(["<svg", ""]) for svg in drawn]
+    shown = [key for key in CURVES if any(run.points(key) for run in runs)]
+    drawn = [picture(runs, curves={key: CURVES[key]}).decode() for key in shown]
+    return [svg[svg.index("<svg") :] for svg in drawn]
 
 
 def three_digits(value: float) -> str:

@@ -59,18 +59,19 @@ def read(folder: Path) -> Run:
         SettingsError: there are no metrics, or a file is not what a run or an evaluation writes (a last line that was
             cut off is left out).
     """
-    places = [place for place in (folder, folder / "model") if (place / "metrics.jsonl").is_file()]
-    if not places:
+    place = folder if (folder / "metrics.jsonl").is_file() else folder / "model"
+    path, rollouts = place / "metrics.jsonl", place / "rollouts.jsonl"
+    if not path.is_file():
         raise SettingsError(f"{folder} is no run: it has no metrics.jsonl.")
-    metrics = list(_lines(places[0] / "metrics.jsonl", ("step",)))
+    metrics = list(_lines(path, ("step",)))
     if not metrics:
-        raise SettingsError(f"{places[0] / 'metrics.jsonl'} is empty: the run has made no step yet.")
-    record, rollouts = _object(places[0] / "run.json"), places[0] / "rollouts.jsonl"
+        raise SettingsError(f"{path} is empty: the run has made no step yet.")
+    record = _object(place / "run.json")
     return Run(
         name=folder.resolve().name,
         metrics=metrics,
         rollouts=rollouts if rollouts.is_file() else None,
-        evaluations=list(_lines(places[0] / "evaluations.jsonl", ("step",))),
+        evaluations=list(_lines(place / "evaluations.jsonl", ("step",))),
         settings=record.get("settings", {}),
         environment=record.get("environment", {}),
         before=_object(folder / "before" / "eval.json").get("benchmarks", {}),
@@ -102,7 +103,6 @@ def _lines(path: Path, needed: tuple[str, ...]) -> Iterator[dict[str, Any]]:
                 raise SettingsError(f"{place}: it has no {missing[0]!r}: fix or remove it.")
             yield row
     except DataUnusable as error:
-        with path.open("rb") as file:
-            rest = file.read().split(b"\n")
+        rest = path.read_bytes().split(b"\n")
         if len(rest) != last + 1 or not rest[-1]:  # another line than the last, or a whole one
             raise SettingsError(str(error)) from None

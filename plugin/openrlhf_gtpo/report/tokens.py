@@ -22,12 +22,9 @@ MARKER = re.compile(
 
 
 def views(groups: Iterable[Sequence[dict[str, Any]]]) -> tuple[list[dict[str, Any]], int]:
-    """Groups for the page, spread over the run and no more than fit, and the place of a typical one: of those with
-    correct and wrong responses, whose advantages are spread as far as in the median group.
-
-    Args:
-        groups: lines of rollouts.jsonl, group by group.
-    """
+    """Groups, which are lines of rollouts.jsonl, for the page: spread over the run and no more than fit; and the place
+    of a typical one: of those with correct and wrong responses, whose advantages are spread as far as in the median
+    group."""
     shown: list[Sequence[dict[str, Any]]] = []
     every = 1  # a group is kept of so many; doubled where there are too many
     for number, group in enumerate(groups):
@@ -51,14 +48,11 @@ def _spread(group: dict[str, Any]) -> float:
 
 
 def view(responses: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """A group for the page: its responses, the numbers of correct (d) and wrong (h) responses that are active at each
-    position, and the mean values of the tokens of each class.
+    """A group, which is lines of rollouts.jsonl, for the page: its responses, the numbers of correct (d) and wrong (h)
+    responses that are active at each position, and the mean values of the tokens of each class.
 
     ``d[t]`` is the paper's d_{t+1}: the number of correct responses with more than t tokens. Equal responses are one,
     with their number as ``times``.
-
-    Args:
-        responses: the group's lines of rollouts.jsonl.
     """
     longest = max(len(line["tokens"]) for line in responses)
     classes = {
