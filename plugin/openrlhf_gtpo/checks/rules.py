@@ -78,8 +78,7 @@ def _of_the_run(flags: Flags) -> Iterator[str]:
     if flags["rollout.top_p"] < 1 and _corrects(flags):
         yield (
             f"--rollout.top_p is {flags['rollout.top_p']}, but the ratios of --algo.advantage.is_correction_* are "
-            f"over "
-            "all tokens: set it to 1, or leave the correction out."
+            "over all tokens: set it to 1, or leave the correction out."
         )
     if flags["shaping.until"] == "answer" and flags["algo.advantage.estimator"] != "gtpo":
         yield (
@@ -143,8 +142,7 @@ def _of_the_estimator(flags: Flags) -> Iterator[str]:
     if samples < 2:
         yield (
             f"--rollout.n_samples_per_prompt is {samples}, but {name} compares the responses of a group: use 2 or "
-            f"more "
-            "(GTPO's paper uses 16)."
+            "more (GTPO's paper uses 16)."
         )
     if name in OURS:
         yield from _scores_of_a_model(flags, name)
