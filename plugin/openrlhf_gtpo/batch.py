@@ -123,6 +123,12 @@ class RolloutBatch:
             self.groups.pop()
         return before - len(self)
 
+    def free(self) -> None:
+        """Let go of all but the metrics, which is gigabytes that OpenRLHF would hold until it has the next batch."""
+        metrics = self.metrics
+        vars(self).clear()
+        self.metrics = metrics
+
     def fill(self, whole: int) -> None:
         """Add fillers up to whole updates of every rank: copies of a response that is cut after its first token.
 
@@ -174,7 +180,7 @@ class RolloutBatch:
     @cached_property
     def mask(self) -> torch.Tensor:
         """(N, T) bool, the responses' tokens."""
-        return self._table(lambda response: response.mask) & ~self.filler[:, None]
+        return self._table(lambda response: response.mask)
 
     @cached_property
     def entropy(self) -> torch.Tensor:
@@ -187,7 +193,8 @@ class RolloutBatch:
         return self._table(lambda response: response.of_tokens("logprob"))
 
     def _table(self, of: Callable[[Response], torch.Tensor]) -> torch.Tensor:
-        return pad_sequence([of(response) for response in self.responses], batch_first=True)
+        table = pad_sequence([of(response) for response in self.responses], batch_first=True)
+        return table.masked_fill_(self.filler[:, None], 0)
 
     @cached_property
     def after_answer(self) -> torch.Tensor:

@@ -411,20 +411,29 @@ def service_urls(flags: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(url.strip() for url in remote.split(",") if url.strip())
 
 
+def shares(flags: Mapping[str, Any]) -> dict[str, int]:
+    """Each model that looks at a batch -> the number of processes that share it out."""
+    elsewhere = flags["reward.remote_url"] or flags["train.agent_func_path"]
+    roles = {
+        "actor": True,
+        "critic": flags["algo.advantage.estimator"] == "gae",
+        "ref": flags["algo.kl.init_coef"] > 0,
+        "reward": flags["reward.model_name_or_path"] and not elsewhere,
+    }
+    together = flags["ds.ring_attn_size"] * flags["ds.tensor_parallel_size"]
+    used = (role for role, is_used in roles.items() if is_used)
+    return {r: max(1, flags[f"{r}.num_nodes"] * flags[f"{r}.num_gpus_per_node"] // together) for r in used}
+
+
 def whole_updates(flags: Mapping[str, Any]) -> int:
     """The number of responses that has to divide a batch.
 
     Then every update is a whole one of ``--train.batch_size``. And every rank gets the same number of responses, in
     micro-batches that are full or made by tokens: else ranks would wait for each other for ever.
     """
-    roles = {"actor": True, "critic": flags["algo.advantage.estimator"] == "gae"}
-    if flags["ds.zero_stage"] == 3:  # whose forward pass gathers weights from all ranks
-        roles |= {"ref": flags["algo.kl.init_coef"] > 0, "reward": bool(flags["reward.model_name_or_path"])}
-    one_batch = flags["ds.ring_attn_size"] * flags["ds.tensor_parallel_size"]
-    gpus = (flags[f"{role}.num_nodes"] * flags[f"{role}.num_gpus_per_node"] for role, used in roles.items() if used)
-    shares = math.lcm(*(max(1, number // one_batch) for number in gpus))
-    each = 1 if shares == 1 or flags["train.dynamic_batch_enable"] else flags["rollout.micro_batch_size"]
-    return math.lcm(flags["train.batch_size"], shares * each)
+    processes = math.lcm(*shares(flags).values())
+    each = 1 if processes == 1 or flags["train.dynamic_batch_enable"] else flags["rollout.micro_batch_size"]
+    return math.lcm(flags["train.batch_size"], processes * each)
 
 
 def responses_at_once(flags: Mapping[str, Any]) -> int:

@@ -58,7 +58,7 @@ def test_with_static_micro_batches_a_short_batch_is_cut_to_what_all_ranks_need(
     """Twelve responses are three micro-batches, which two ranks cannot share out."""
     run = short_second_step(policy, tmp_path, lost, *flags)
     check(run, 8)
-    assert "warning: 4 of the 12 responses for step 2 are left out" in run.log
+    assert "warning: step 2 leaves out 4 of 12 responses" in run.log
 
 
 @pytest.mark.parametrize(
@@ -71,4 +71,4 @@ def test_with_dynamic_micro_batches_a_short_batch_is_shared_out_whole(
 ) -> None:
     run = short_second_step(policy, tmp_path, lost, *DYNAMIC, *flags)
     check(run, 12)
-    assert "left out" not in run.log
+    assert "leaves out" not in run.log

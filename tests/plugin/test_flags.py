@@ -239,7 +239,10 @@ def test_an_engine_works_on_its_share_of_a_batch_at_once(words: str, expected: i
         ("--actor.num_gpus_per_node=8 --train.dynamic_batch_enable", 24),  # micro-batches are made by tokens
         ("--ds.ring_attn_size=2", 12),  # another check refuses it
         ("--actor.num_gpus_per_node=2 --ref.num_gpus_per_node=3 --algo.kl.init_coef=0.1 --algo.kl.use_loss", 48),
-        ("--ref.num_gpus_per_node=3 --algo.kl.init_coef=0.1 --algo.kl.use_loss --ds.zero_stage=3", 24),
+        ("--ref.num_gpus_per_node=3 --algo.kl.init_coef=0.1 --algo.kl.use_loss", 24),
+        ("--ref.num_gpus_per_node=3", 12),  # without KL there is none
+        ("--reward.num_gpus_per_node=3 --reward.model_name_or_path=judge", 24),
+        ("--reward.num_gpus_per_node=3 --reward.model_name_or_path=judge --reward.remote_url=http://a:1", 12),
         ("--critic.num_gpus_per_node=3 --algo.advantage.estimator=gae", 24),
     ],
 )

@@ -44,7 +44,7 @@ class Estimator:
     """A line of the table."""
 
     function: Function
-    """Takes `Rollouts`, and by name the values of ``--shaping.*`` that are ``options``."""
+    """Takes a `RolloutBatch`, and by name the values of ``--shaping.*`` that are ``options``."""
     needs_correctness: bool = False
     """Whether it treats correct and wrong responses differently, so that scores have to be binary."""
     openrlhfs_own: bool = False

@@ -97,13 +97,13 @@ def _rows(flags: Flags) -> Iterator[Finding]:
     for reading in _readings(flags):
         name = reading.name
         if (flags["use_ms"] or flags["dry_run"]) and not is_local(name):
-            counts.append(None)
+            counts += [None] * reading.training
             yield Finding("data", "ok", f"{name} is read when training starts.")
             continue
         try:
             seen = _seen(reading)
         except DataUnusable as error:
-            counts.append(None)
+            counts += [None] * reading.training
             yield Finding("data", "fault", str(error))
             continue
         counts += [seen.count] * reading.training
@@ -136,12 +136,12 @@ def _too_few(flags: Flags, counts: list[int | None]) -> Iterator[Finding]:
     samples, whole = flags["rollout.n_samples_per_prompt"], whole_updates(flags)
     needed = whole // math.gcd(whole, samples)
     if prompts < needed:
+        lower = "--train.batch_size" + " or --rollout.micro_batch_size" * (whole != flags["train.batch_size"])
         yield Finding(
             "data",
             "fault",
-            f"{prompts:,} prompts with {samples} responses each are fewer than the {needed:,} prompts of an update "
-            f"with --train.batch_size {flags['train.batch_size']:,}, so that no step could be made: give more "
-            "prompts, or lower --train.batch_size.",
+            f"{prompts:,} prompts with {samples} responses each are fewer than the {needed:,} of an update on all "
+            f"ranks, so that no step could be made: give more prompts, or lower {lower}.",
         )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from math_reward.client.settings import check_url, speaks_grade, token_of_environment, trusted
 from openrlhf_gtpo.checks import Finding
 from openrlhf_gtpo.errors import reason
-from openrlhf_gtpo.flags import OURS, embedded, openrlhfs_refusal, service_urls, whole_updates
+from openrlhf_gtpo.flags import OURS, embedded, openrlhfs_refusal, service_urls, shares, whole_updates
 
 Flags = Mapping[str, Any]
 
@@ -209,7 +209,13 @@ def _of_the_batch(flags: Flags) -> Iterator[str]:
             f"{ranks} GPUs: lower them, or give --actor.num_gpus_per_node a multiple of {share}."
         )
     else:
-        yield from _of_the_updates(flags, ranks // share)
+        yield from _of_the_updates(flags)
+    at_once = flags["rollout.vllm_generate_batch_size"]
+    if at_once and at_once < flags["rollout.batch_size"]:
+        yield (
+            f"--rollout.vllm_generate_batch_size is {at_once}, but a step needs the responses to "
+            f"--rollout.batch_size {flags['rollout.batch_size']} prompts: give at least as many, or leave it out."
+        )
     engines = (flags["vllm.num_engines"] or 0) * flags["vllm.tensor_parallel_size"]
     if flags["train.colocate_all"] and not flags["train.async_enable"] and engines and ranks != engines:
         yield (
@@ -225,37 +231,50 @@ def _of_the_batch(flags: Flags) -> Iterator[str]:
         )
 
 
-def _of_the_updates(flags: Flags, processes: int) -> Iterator[str]:
-    """Responses of a step that would be left over, or stay in DeepSpeed's gradient accumulation."""
-    update, dynamic = flags["train.batch_size"], flags["train.dynamic_batch_enable"]
-    at_once = processes if dynamic else flags["train.micro_batch_size"] * processes
+def _of_the_updates(flags: Flags) -> Iterator[str]:
+    """Responses of a step that would be left over, or keep ranks waiting for others."""
+    processes, update = shares(flags), flags["train.batch_size"]
+    policys, dynamic = processes["actor"], flags["train.dynamic_batch_enable"]
+    if dynamic and (odd := [role for role, count in processes.items() if policys % count]):
+        yield (
+            f"--{odd[0]}.num_gpus_per_node gives {processes[odd[0]]} processes, which cannot share out the policy's "
+            f"{policys} dynamic micro-batches: give a number that divides {policys}."
+        )
+        return
+    trainers = math.lcm(policys, processes.get("critic", 1))
+    at_once = trainers * (1 if dynamic else flags["train.micro_batch_size"])
     if update % at_once:
         each = "a response" if dynamic else f"--train.micro_batch_size, {flags['train.micro_batch_size']},"
         yield (
-            f"--train.batch_size is {update}, but needs to be a multiple of {at_once}: {each} on each of {processes} "
+            f"--train.batch_size is {update}, but needs to be a multiple of {at_once}: {each} on each of {trainers} "
             "processes."
         )
         return
     prompts, samples, whole = flags["rollout.batch_size"], flags["rollout.n_samples_per_prompt"], whole_updates(flags)
-    responses = prompts * samples
-    if responses % whole == 0 or flags["guide.model"]:  # whose batches are filled
+    if prompts * samples % whole == 0 or flags["guide.model"]:  # whose batches are filled
         return
-    step = whole // math.gcd(whole, samples)
-    of_prompts = [size for size in (prompts // step * step, -(-prompts // step) * step) if size]
-    of_updates = [
-        size
-        for size in range(at_once, responses + 1, at_once)
-        if responses % whole_updates({**flags, "train.batch_size": size}) == 0
+
+    def fits(name: str, size: int) -> bool:
+        changed = {**flags, name: size}
+        responses = changed["rollout.batch_size"] * samples
+        enough = responses // changed["rollout.micro_batch_size"] >= policys  # or OpenRLHF refuses it
+        return enough and responses % whole_updates(changed) == 0
+
+    sizes = {
+        "rollout.batch_size": range(1, prompts + whole + 1),
+        "train.batch_size": range(at_once, prompts * samples + 1, at_once),
+        "rollout.micro_batch_size": range(1, prompts * samples + 1),
+    }
+    found = {name: [size for size in some if fits(name, size)] for name, some in sizes.items()}
+    nearest = [
+        f"--{name} {min(some, key=lambda size: abs(size - flags[name]))}" for name, some in found.items() if some
     ]
-    fits = [f"--rollout.batch_size {' or '.join(map(str, of_prompts))}"]
-    if of_updates:
-        fits.append(f"--train.batch_size {min(of_updates, key=lambda size: abs(size - update))}")
-    micro = "" if whole == update else f", --rollout.micro_batch_size {flags['rollout.micro_batch_size']}"
-    on = f" on {processes} processes" if processes > 1 else ""
+    micro = "" if whole == update else f" and --rollout.micro_batch_size {flags['rollout.micro_batch_size']}"
+    on = f" on {math.lcm(*processes.values())} processes" if whole != update or policys > 1 else ""
     yield (
-        f"--rollout.batch_size {prompts} with --rollout.n_samples_per_prompt {samples} gives {responses} responses a "
-        f"step, but updates take {whole} at a time (--train.batch_size {update}{micro}{on}) and would leave out "
-        f"{responses % whole}: set {', or '.join(fits)}."
+        f"--rollout.batch_size {prompts} with --rollout.n_samples_per_prompt {samples} gives {prompts * samples} "
+        f"responses a step, but updates take {whole} at a time (--train.batch_size {update}{micro}{on}): set "
+        f"{' or '.join(nearest)}."
     )
 
 

@@ -45,16 +45,11 @@ class MicroBatches:
 
     def read(self, name: str) -> torch.Tensor:
         """A field of all micro-batches in float32: (N, T) if it has a value for each token, else (N,)."""
-        parts = [getattr(experience, name).float() for experience in self.experiences]
-        n = sum(map(len, self._rows))
-        if not Experience.is_step_tensor_field(name):
-            joined = torch.zeros(n)
-            for part, rows in zip(parts, self._rows, strict=True):
-                joined[rows] = part.flatten()
-            return joined
-        joined = torch.zeros(n, max(self._widths))
-        for part, rows in zip(parts, self._rows, strict=True):
-            joined[rows, : part.shape[1]] = part
+        n, is_of_tokens = sum(map(len, self._rows)), Experience.is_step_tensor_field(name)
+        joined = torch.zeros((n, max(self._widths)) if is_of_tokens else n)
+        for experience, rows, width in zip(self.experiences, self._rows, self._widths, strict=True):
+            part = getattr(experience, name).float()
+            joined[(rows, slice(width)) if is_of_tokens else rows] = part if is_of_tokens else part.flatten()
         return joined
 
     def split(self, values: torch.Tensor) -> list[torch.Tensor]:

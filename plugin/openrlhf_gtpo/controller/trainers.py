@@ -35,7 +35,7 @@ OF_TRAINING = (
 )
 """Methods of OpenRLHF that `MetricsMixin` overrides."""
 CHECKPOINT = "openrlhf_gtpo"
-"""Under which a checkpoint's states travel with that of the data loader."""
+"""Under which a checkpoint's counts travel with the state of the data loader."""
 
 
 def in_seeded_order(prepare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -131,12 +131,13 @@ class MetricsMixin:
         stats = ray.get([engine.reward_stats.remote() for engine in self.vllm_engines or []])
         totals = {f"reward/{name}_total": float(sum(s[name] for s in stats)) for name in (stats[0] if stats else {})}
         status.update(rollout_samples.metrics | totals)
-        vars(rollout_samples).clear()  # gigabytes that OpenRLHF would hold until it has the next batch
         return status, step
 
     def _compute_rollout_stats(self: Any, experiences: list[Experience]) -> Any:
-        """As OpenRLHF's, over the responses that our metrics are of."""
-        return super()._compute_rollout_stats(self.experience_maker.counted(experiences))  # type: ignore[misc]
+        """As OpenRLHF's, over the responses that our metrics are of; nobody asks for the batch afterwards."""
+        stats = super()._compute_rollout_stats(self.experience_maker.counted(experiences))  # type: ignore[misc]
+        self.experience_maker.batch.free()
+        return stats
 
     def save_logs_and_checkpoints(self: Any, global_step: int, logs_dict: Any = None, states: Any = None) -> None:
         """As OpenRLHF's; the line in metrics.jsonl is written first, so a step that has a checkpoint always has it."""
@@ -185,4 +186,5 @@ class AsyncTrainer(MetricsMixin, plain_class(ppo_trainer_async.TrainingActor)): 
     def init_checkpoint_states(self) -> Any:
         """As OpenRLHF's, which hands on to the other half only the state of its data loader."""
         states = super().init_checkpoint_states()
-        return {**states, "data_loader_state_dict": {**states["data_loader_state_dict"], CHECKPOINT: states}}
+        counts = {name: states[name] for name in ("global_step", "total_consumed_prompts")}
+        return {**states, "data_loader_state_dict": {**states["data_loader_state_dict"], CHECKPOINT: counts}}

@@ -44,10 +44,15 @@ def test_too_few_prompts_for_one_update_of_all_ranks_are_refused(check: Check, w
     sizes = [*two_ranks, "--rollout.n_samples_per_prompt", 4]
     path = written(*[GOOD] * 3)
     assert not [one for one in check(path, *sizes) if one.state == "fault"]
-    for words in (["--data.max_samples", 1], ["--train.batch_size", 16]):
-        assert_refusal(fault(check(path, *sizes, *words)), "no step", f"{words[-1] // 4 or 2} prompts")
-    filled = ["--train.batch_size", 16, "--guide.model", policy]
-    assert not [one for one in check(path, *sizes, *filled) if one.state == "fault"]
+    for words, needed in (
+        (["--data.max_samples", 1], "2 of"),
+        (["--train.batch_size", 16], "4 of"),
+        (["--rollout.n_samples_per_prompt", 5], "8 of"),  # five divide no update of eight
+        (["--train.batch_size", 16, "--eval.dataset", path], "4 of"),  # whose rows are not trained on
+    ):
+        assert_refusal(fault(check(path, *sizes, *words)), "no step", f"the {needed} an update", "--train.batch_size")
+    for words in (["--guide.model", policy], ["--data.prompt_probs", "1.0"]):  # filled; drawn again
+        assert not [one for one in check(path, *sizes, "--train.batch_size", 16, *words) if one.state == "fault"]
 
 
 REFUSED: list[tuple[Any, str]] = [

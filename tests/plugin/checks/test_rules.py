@@ -77,6 +77,8 @@ ON_EIGHT = "--actor.num_gpus_per_node 8"
         ),
         (f"--train.batch_size 96 --train.dynamic_batch_enable --rollout.batch_size 12 {ON_EIGHT}", "gtpo"),
         (f"--rollout.batch_size 7 {GUIDE}", "gtpo"),  # whose batches are filled
+        # No reward model is made beside a service.
+        (f"{OF_A_MODEL} --reward.remote_url http://127.0.0.1:1 --reward.num_gpus_per_node 3", "gtpo"),
         ("--rollout.max_new_tokens 1 --shaping.entropy_clip 0 0.1", "gtpo"),
         (OF_A_MODEL, "group_norm"),
         (OF_A_MODEL, ESTIMATORS[-1]),
@@ -104,6 +106,15 @@ REFUSED: list[tuple[str, ...]] = [
     ("gtpo", "--rollout.max_new_tokens 2048", "--rollout.max_new_tokens", "2048", "--data.max_len"),
     ("gtpo", f"--train.batch_size 100 --train.micro_batch_size 3 {ON_FOUR}", "--train.batch_size", "100", " 12: "),
     ("gtpo", "--train.batch_size 100 --train.dynamic_batch_enable", "--train.batch_size", "100", " 8: "),
+    ("gtpo", f"--train.dynamic_batch_enable {WITH_KL} --ref.num_gpus_per_node 3", "--ref.num_gpus_per_node", "3", "8"),
+    (
+        "gae",
+        "--train.batch_size 24 --train.micro_batch_size 3 --critic.num_gpus_per_node 5",
+        "24",
+        " 120: ",
+        "40 proc",
+    ),
+    ("gtpo", "--rollout.vllm_generate_batch_size 8", "--rollout.vllm_generate_batch_size", "8", "1024"),
     ("gtpo", "--ds.ring_attn_size 16", "--ds.ring_attn_size", "16", "8 GPUs"),
     ("gtpo", f"--train.colocate_all {ON_FOUR} --vllm.num_engines 2", "--train.colocate_all", "4", "2", "engines"),
     ("gtpo", f"--train.colocate_actor_ref {WITH_KL} {ON_FOUR}", "4", "8", "--ref.num_nodes"),
@@ -149,16 +160,19 @@ def test_what_cannot_be_is_refused_and_named(faults: Faults, estimator: str, fla
 
 SIZES = [
     # 8 x 5 with updates of 32: 40 graded, 32 trained on.
-    ("8 5 32 4 8 1", "updates take 32 at a time", "leave out 8", "--rollout.batch_size 32, or --train.batch_size 40"),
+    ("8 5 32 4 8 1", "updates take 32 at a time", "--rollout.batch_size 32 or --train.batch_size 40."),
     # 12 with updates of 8 on 2 processes.
-    ("3 4 8 2 2 2", "8 at a time (--train.batch_size 8 on 2", "leave out 4", "2 or 4, or --train.batch_size 4"),
+    ("3 4 8 2 2 2", "8 at a time (--train.batch_size 8 on 2", "--rollout.batch_size 2 or --train.batch_size 4."),
     # Three micro-batches for two processes: one would wait for the other for ever.
     (
         "3 4 4 2 4 2",
-        "8 at a time (--train.batch_size 4, --rollout.micro_batch_size 4 on 2",
-        "--rollout.batch_size 2 or 4.",
+        "8 at a time",
+        "micro_batch_size 4 on 2",
+        "--rollout.batch_size 2 or --rollout.micro_batch_size 3.",
     ),
-    ("4 4 64 4 4 1", "64 at a time", "leave out 16", "--rollout.batch_size 16, or --train.batch_size 16"),
+    ("4 4 64 4 4 1", "64 at a time", "--rollout.batch_size 16 or --train.batch_size 16."),
+    # Eight responses are no micro-batch of nine, which OpenRLHF itself would refuse.
+    ("5 2 8 8 9 1", "8 at a time", "set --rollout.batch_size 8."),
 ]
 
 

@@ -3,6 +3,7 @@
 import copy
 import functools
 import json
+import math
 import random
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +14,7 @@ import torch
 from openrlhf.trainer.ppo_utils.experience_maker import RemoteExperienceMaker
 from openrlhf.trainer.ppo_utils.samples_generator import SamplesGenerator
 
-from openrlhf_gtpo.batch import NotBinary, RolloutBatch
+from openrlhf_gtpo.batch import Group, NotBinary, Response, RolloutBatch
 from openrlhf_gtpo.controller.experience import ExperienceMaker, PolicyBroken, ShapingFailed
 from openrlhf_gtpo.controller.generator import Generator
 from openrlhf_gtpo.controller.metrics import weights_differ
@@ -275,6 +276,7 @@ def test_metrics_tell_the_classes_apart_and_count_uninformative_groups() -> None
 
 def test_a_group_counts_as_shaped_where_entropy_distributes_something_between_its_responses() -> None:
     def group(prompt: str, *entropies: list[float]) -> list[dict[str, Any]]:
+        """Two right ones first."""
         return [response(prompt, 3, entropy, float(i < 2)) for i, entropy in enumerate(entropies)]
 
     alike = group("a", [0.2, 0.6], [0.2, 0.6], [0.5, 0.1], [0.5, 0.1])
@@ -283,8 +285,10 @@ def test_a_group_counts_as_shaped_where_entropy_distributes_something_between_it
     wrong_differ = group("d", [0.2, 0.6], [0.2, 0.6], [0.5, 0.1], [0.4, 0.1])
     all_right = [response("e", 3, [0.1 * i], 1.0) for i in range(G)]
     responses = [*alike, *longer, *right_differ, *wrong_differ, *all_right]
-    for changes in ({}, {"shaping__grop": True}):  # the penalty of the longest is none of entropy's
-        assert Step(arguments(**changes), responses).metrics["groups/shaped_share"] == pytest.approx(2 / 4)
+    assert Step(arguments(), responses).metrics["groups/shaped_share"] == pytest.approx(2 / 4)
+    punished = Step(arguments(shaping__grop=True), group("f", *([0.5] * n for n in (2, 2, 2, 12)))).metrics
+    assert punished["overlong/punished_share"] > 0
+    assert punished["groups/shaped_share"] == 0, "a penalty is none of entropy's"
     assert "groups/shaped_share" not in Step(arguments(), all_right).metrics
     assert "groups/shaped_share" not in Step(arguments("group_norm"), responses).metrics
 
@@ -340,6 +344,21 @@ def test_saved_rollouts_hold_each_tokens_entropy_reward_and_advantage(tmp_path: 
     assert first["entropy"] == pytest.approx([one["entropy"][t] for t in places], abs=1e-6)
     assert first["tokens"] == [f"<{one['observation_tokens'][t]}>" for t in places]
     assert len(first["shaped_reward"]) == len(first["advantage"]) == len(places)
+
+
+def test_a_reward_model_and_a_critic_get_what_they_need_and_padding_may_hold_anything() -> None:
+    made = maker(arguments("group_norm"))
+    made.critic_model_group = object()
+    later = [{**one, "reward": None, "scores": None} for one in rollout()[:G]]
+    experiences = made.split_rollout_samples(RolloutBatch([Group([Response(one, 64) for one in later])]))
+    for experience in experiences:
+        off = ~experience.action_mask.bool()
+        experience.rewards = experience.info["reward"] = torch.tensor([float(row) for row in experience.index])
+        experience.action_log_probs = torch.zeros(off.shape).masked_fill(off, math.nan)
+        experience.kl = torch.zeros(off.shape)
+    made.compute_advantages_and_returns(experiences)
+    assert made.batch.given_reward.tolist() == [0, 1, 2, 3]
+    assert all(experience.returns is not None for experience in experiences)
 
 
 @pytest.mark.parametrize("score", [0.3, -0.5])

@@ -55,17 +55,40 @@ def test_a_group_that_lost_a_reward_is_dropped_and_another_prompt_takes_its_plac
         ("abcdef", "bcde", {"rollout__batch_size": 2}, "a", 4),
         # Of three groups that are left, an update of two takes two: a rest would shift gradient accumulation for good.
         ("abcdefg", "defg", {"rollout__batch_size": 4, "train__batch_size": 2 * G}, "ab", 5),
+        # Less than one update.
+        ("abcd", "abc", {"rollout__batch_size": 4, "train__batch_size": 2 * G}, "", 4),
         # The prompts ran out: two ranks would get two groups and one.
         ("abc", "", {"rollout__batch_size": 4, "train__batch_size": 2 * G}, "ab", 1),
     ],
 )
-def test_training_goes_on_with_a_smaller_batch_that_fills_whole_updates(
-    prompts: str, lost: str, changes: dict[str, Any], kept: str, dropped: int
+def test_training_goes_on_with_a_smaller_batch_that_fills_whole_updates_and_says_what_is_left_out(
+    prompts: str, lost: str, changes: dict[str, Any], kept: str, dropped: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     generate = over(prompts, lost, **changes)
     samples, *_ = generate.generate_samples(max_len=MAX_LEN)
     assert prompts_of(samples) == kept
     assert generate.metrics()["reward/dropped_groups"] == dropped
+    told = capsys.readouterr().out
+    assert (f"leaves out {G} of {len(samples) + G} responses" in told) is ("train__batch_size" in changes)
+    assert ("groups lost a reward, the last one since http" in told) is (lost != "" and "leaves out" in told)
+
+
+def test_groups_that_dynamic_filtering_drops_are_no_lost_rewards(capsys: pytest.CaptureFixture[str]) -> None:
+    assert not over("ab", algo__dynamic_filtering_enable=True).generate_samples(max_len=MAX_LEN)[0]
+    assert "warning" not in capsys.readouterr().out
+
+
+def test_a_reward_model_gives_rewards_later_so_that_none_of_them_is_lost() -> None:
+    later = [{**one, "reward": None, "scores": None, "reward_error": None} for one in said("a", RIGHT)]
+    batch, *_ = over("a", answers={"a": later}, reward__remote_url=None).generate_samples(max_len=MAX_LEN)
+    assert len(batch) == G
+
+
+def test_what_stands_behind_max_len_is_cut_off_as_openrlhf_cuts_it() -> None:
+    batch, *_ = over("a").generate_samples(max_len=6)
+    for one, sample in zip(batch.responses, experiences_of(batch), strict=True):
+        assert one.mask.tolist() == sample.action_mask[0].bool().tolist()
+        assert len(one.of_tokens("entropy")) == len(one.mask) == 5
 
 
 @pytest.mark.parametrize(
@@ -73,6 +96,7 @@ def test_training_goes_on_with_a_smaller_batch_that_fills_whole_updates(
     [
         ("AB", {}, {}, "8 responses"),
         ("ABcd", {}, {"rollout__batch_size": 2}, "8 responses"),
+        ("AB", {}, {"rollout__batch_size": 3}, "8 responses"),  # the data set is smaller than a batch
         ("aB", {}, {"reward__on_failure": "stop"}, "--reward.on_failure is stop"),
         ("ab", {"b": [one | {"reward_refused": True} for one in said("b", NONE)]}, {}, "refuses every request"),
     ],
@@ -89,7 +113,9 @@ def test_a_chunk_that_lost_all_its_groups_ends_no_run(capsys: pytest.CaptureFixt
     assert prompts_of(generate.generate_samples(max_len=MAX_LEN)[0]) == "abc"
     batch, _, consumed, exhausted = generate.generate_samples(max_len=MAX_LEN)
     assert (len(batch), consumed, exhausted) == (0, 1, True)
-    assert "none of 1 groups for step 2 has all its rewards; the last reason: http" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "warning: step 2 has nothing to train on; 1 groups lost a reward, the last one since http" in told
+    assert ".." not in told
     generate = over("abcdefghij", lost="abcdefgh", rollout__batch_size=2)
     batch, *_ = generate.generate_samples(max_len=MAX_LEN)
     assert (prompts_of(batch), len(drawn(generate))) == ("", 8), "two prompts, and twice in place of them"

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from openrlhf_gtpo.batch import Group
+from openrlhf_gtpo.batch import Group, Response, RolloutBatch
 from openrlhf_gtpo.guide.groups import GuideTally
 
+from ..controller.test_experience import response
 from .tables import MAX_LEN, Engine, G, generator, guided, joined, labels, marks, names, said
 
 MIXED, WRONG, RIGHT = [1.0, 0.0, 0.0, 0.0], [0.0] * G, [1.0] * G
@@ -157,6 +158,29 @@ def test_fillers_complete_updates_on_every_rank(batch: int, micro: int, gpus: in
     assert len(samples) % batch == 0
     ranks = gpus // ring
     assert ranks == 1 or len(samples) // micro % ranks == 0 == len(samples) % micro
+
+
+def test_a_filler_is_the_shortest_beginning_that_has_a_token_where_there_is_one() -> None:
+    def one(tokens: int, prompt_length: int) -> Response:
+        return Response(response("p", prompt_length, [0.5] * tokens, 1.0), MAX_LEN)
+
+    batch = RolloutBatch([Group([one(0, 2), one(3, 9), one(4, 5)])])
+    batch.fill(4)
+    (filler,) = batch.fillers
+    assert filler.mask.tolist() == [False] * 4 + [True]
+    assert not batch.mask[3].any()
+    assert not batch.entropy[3].any(), "a function of one's own sees nothing of it"
+    empty = RolloutBatch([Group([one(0, 5)])])
+    empty.fill(2)
+    assert not empty.fillers[0].mask.any()
+
+
+def test_a_guide_is_not_asked_in_an_evaluation() -> None:
+    guide = Engine(guide_says(a=[1.0]), "guide")
+    generate = generator(guided(), [guide], [Engine({"a": said("a", RIGHT)})], "a")
+    generate.eval_dataloader = generate.prompts_dataloader
+    assert len(generate.generate_eval_samples(max_len=MAX_LEN)) == G
+    assert not guide.asked
 
 
 # ── whose answer is whose ──

@@ -236,8 +236,16 @@ def test_statistics_are_of_the_policys_own_responses_in_the_first_batch() -> Non
     assert told["rollout/pass_rate"] == 0.25
     assert told["groups/all_wrong_share"] == told["groups/all_correct_share"] == 0
     assert told["entropy/token_mean"] == pytest.approx(fsum(entropies) / len(entropies), abs=1e-6)
+    assert told["guide/share"] == 3 / 16
     policy = found.maker.counted(found.experiences)
     assert torch.cat([experience.info["reward"] for experience in policy]).tolist() == [1, 0, 0, 0]
+
+
+def test_without_a_first_batch_statistics_are_of_the_second() -> None:
+    args = guided(guide__when=["zero_reward"])
+    found = Batch(args, [said("a", [0.0] * 4)], {"a": said("a", [1.0], "guide")})
+    assert found.batch.metrics["groups/all_wrong_share"] == 1
+    assert torch.cat([one.response_length for one in found.maker.counted(found.experiences)]).shape == (4,)
 
 
 # ── what the metrics say of a step ──

@@ -62,20 +62,20 @@ def test_a_flag_decides_and_each_step_draws_another_order_which_a_repeated_one_d
 ) -> None:
     monkeypatch.setattr(ray, "get", list)
     asked: list[tuple[Any, int]] = []
-    rank = SimpleNamespace(__ray_call__=SimpleNamespace(remote=lambda function, seed: asked.append((function, seed))))
+    call = SimpleNamespace(remote=lambda function, seed: asked.append((function, seed)))
+    group = SimpleNamespace(_actor_handlers=[SimpleNamespace(__ray_call__=call)])
 
     class OpenRLHFs:
         def ppo_train(self, global_step: int) -> None:
             pass
 
     args = arguments(train__dynamic_batch_enable=dynamic, train__update_order=order)
-    group = SimpleNamespace(_actor_handlers=[rank, rank])
     controller: Any = object.__new__(type("Controller", (MetricsMixin, OpenRLHFs), {}))
-    vars(controller).update(args=args, actor_model_group=group, critic_model_group=None)
+    vars(controller).update(args=args, actor_model_group=group, critic_model_group=group)
     for step in (1, 2, 1):
         controller.ppo_train(step)
     functions = [function for function, _ in asked]
     assert functions == ([seed_process] * 2 + [shuffle_share] * 2 * (seeds - 1)) * 3
     first, second, again = (asked[start : start + 2 * seeds] for start in range(0, len(asked), 2 * seeds))
     assert first == again != second
-    assert len({seed for _, seed in first}) == seeds, "all ranks have one seed, and each purpose its own"
+    assert len({seed for _, seed in first}) == seeds, "policy and critic have one seed, and each purpose its own"
