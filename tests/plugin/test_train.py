@@ -35,13 +35,14 @@ def test_a_disk_that_filled_up_is_reported_whatever_torch_says_of_it(
     )
 
 
-def test_a_run_does_not_end_before_its_last_step_is_shown(
-    tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("steps", [0, 2])
+def test_a_run_does_not_end_before_its_last_step_is_shown_and_says_where_it_made_none(
+    steps: int, tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Ray passes on what the controller prints when it comes to it."""
 
     def trains(_: Any) -> None:
-        (tmp_path / "metrics.jsonl").write_text('{"step": 1}\n{"step": 2}\n')
+        (tmp_path / "metrics.jsonl").write_text("".join(f'{{"step": {step + 1}}}\n' for step in range(steps)))
         threading.Timer(0.5, lambda: print(f"(Trainer pid=1) {MARK}step 2     reward 0.900")).start()
 
     monkeypatch.setattr("openrlhf.cli.train_ppo_ray.train", trains)
@@ -60,8 +61,14 @@ def test_a_run_does_not_end_before_its_last_step_is_shown(
         "--reward.remote_url": Path(__file__).resolve().parents[2] / "docs" / "examples" / "reward_function.py",
         "--ckpt.output_dir": tmp_path,
     }
-    assert train.main([str(word) for flag in given.items() for word in flag]) == 0
-    assert f"{MARK}step 2     reward 0.900" in capfd.readouterr().out
+    status = train.main([str(word) for flag in given.items() for word in flag])
+    told = capfd.readouterr()
+    if steps:
+        assert status == 0
+        assert f"{MARK}step 2     reward 0.900" in told.out
+    else:
+        assert status == 1
+        assert_refusal(told.err.splitlines()[-1], "ended without a step", str(tmp_path / "train.log"))
 
 
 ENDS = """

@@ -279,7 +279,7 @@ def test_a_group_counts_as_shaped_where_entropy_distributes_something_between_it
         """Two right ones first."""
         return [response(prompt, 3, entropy, float(i < 2)) for i, entropy in enumerate(entropies)]
 
-    alike = group("a", [0.2, 0.6], [0.2, 0.6], [0.5, 0.1], [0.5, 0.1])
+    alike = group("a", [0.2, 0.6], [0.2, 0.600001], [0.5, 0.1], [0.5, 0.1])  # but for rounding
     longer = group("b", [0.2, 0.6, 0.9, 0.9, 0.9, 0.9], [0.2, 0.6], [0.5, 0.1], [0.5])  # nothing to compare with
     right_differ = group("c", [0.2, 0.6], [0.2, 0.7], [0.5, 0.1], [0.5, 0.1])
     wrong_differ = group("d", [0.2, 0.6], [0.2, 0.6], [0.5, 0.1], [0.4, 0.1])

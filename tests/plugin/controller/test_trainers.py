@@ -9,6 +9,7 @@ import ray
 from openrlhf_gtpo.batch import Group, Response, RolloutBatch
 from openrlhf_gtpo.controller import trainers
 
+from ..guide.tables import guided
 from .test_experience import rollout
 from .test_generator import over
 
@@ -37,6 +38,14 @@ def test_a_run_that_resumes_counts_on_from_its_checkpoint(monkeypatch: pytest.Mo
         made(trainers.Trainer, samples_generator=generate).init_checkpoint_states()
     assert (generate.steps, generate.prompts_consumed) == (7, 70)
     assert generate.generate_samples(max_len=64)[3], "which were all steps"
+
+
+def test_the_learning_rates_schedule_extends_over_the_updates_that_a_guide_and_its_fillers_make() -> None:
+    args = guided(rollout__batch_size=2, guide__samples=1, train__batch_size=4, train__max_steps=5)
+    args.train.max_epochs = 1
+    half = made(trainers.GeneratorMixin, args=args)
+    # 2 x 4 responses of the policy and 2 x 1 of the guide are 10, which fillers make 12: three updates.
+    assert half._updates(100) == 5 * 3
 
 
 def test_a_step_logs_the_batchs_metrics_and_knows_its_number(monkeypatch: pytest.MonkeyPatch) -> None:

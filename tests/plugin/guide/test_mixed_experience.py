@@ -2,9 +2,11 @@
 
 What stands between is real: OpenRLHF's Experience, its splitting and length penalties, its PolicyLoss."""
 
+import json
 import random
 from collections.abc import Sequence
 from math import exp, fsum, log
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -239,6 +241,20 @@ def test_statistics_are_of_the_policys_own_responses_in_the_first_batch() -> Non
     assert told["guide/share"] == 3 / 16
     policy = found.maker.counted(found.experiences)
     assert torch.cat([experience.info["reward"] for experience in policy]).tolist() == [1, 0, 0, 0]
+
+
+def test_saved_groups_are_of_both_policies_and_no_filler_is_among_them(tmp_path: Path) -> None:
+    args = guided(
+        guide__when=BOTH,
+        train__batch_size=8,
+        shaping__save_rollouts=9,
+        logger__metrics_path=str(tmp_path / "metrics.jsonl"),
+    )
+    found = Batch(args, *both_batches())
+    lines = [json.loads(line) for line in (tmp_path / "rollouts.jsonl").read_text().splitlines()]
+    assert len(found.batch) > len(lines) == 5 * 6
+    told = sorted((line["group"], line["label"], line["guide"]) for line in lines)
+    assert told == sorted((group, one["label"], guide) for one, group, _, guide in found.real)
 
 
 def test_without_a_first_batch_statistics_are_of_the_second() -> None:
