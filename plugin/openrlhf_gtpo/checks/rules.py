@@ -223,8 +223,8 @@ def _of_the_batch(flags: Flags) -> Iterator[str]:
             f"engines have {engines}: let --vllm.num_engines times --vllm.tensor_parallel_size be {ranks}."
         )
     actor, ref = ((flags[f"{role}.num_nodes"], flags[f"{role}.num_gpus_per_node"]) for role in ("actor", "ref"))
-    shares = flags["train.colocate_all"] or flags["train.colocate_actor_ref"]
-    if shares and flags["algo.kl.init_coef"] > 0 and actor != ref:
+    together = flags["train.colocate_all"] or flags["train.colocate_actor_ref"]
+    if together and flags["algo.kl.init_coef"] > 0 and actor != ref:
         yield (
             f"The policy shares its GPUs with the reference, but has {math.prod(actor)} of them and the reference "
             f"{math.prod(ref)}: make --ref.num_nodes and --ref.num_gpus_per_node the policy's."
@@ -261,7 +261,7 @@ def _of_the_updates(flags: Flags) -> Iterator[str]:
         return enough and responses % whole_updates(changed) == 0
 
     sizes = {
-        "rollout.batch_size": range(1, prompts + whole + 1),
+        "rollout.batch_size": range(1, max(prompts, policys * flags["rollout.micro_batch_size"]) + whole + 1),
         "train.batch_size": range(at_once, prompts * samples + 1, at_once),
         "rollout.micro_batch_size": range(1, prompts * samples + 1),
     }

@@ -173,6 +173,8 @@ SIZES = [
     ("4 4 64 4 4 1", "64 at a time", "--rollout.batch_size 16 or --train.batch_size 16."),
     # Eight responses are no micro-batch of nine, which OpenRLHF itself would refuse.
     ("5 2 8 8 9 1", "8 at a time", "set --rollout.batch_size 8."),
+    # Nor are fewer than 32 a micro-batch of 16 for each of two processes.
+    ("1 2 8 8 16 2 --train.dynamic_batch_enable", "8 at a time", "set --rollout.batch_size 16."),
 ]
 
 
@@ -182,7 +184,9 @@ def test_a_batch_that_is_no_whole_number_of_updates_is_refused_with_the_numbers_
 ) -> None:
     names = ("rollout.batch_size", "rollout.n_samples_per_prompt", "train.batch_size", "train.micro_batch_size")
     names = (*names, "rollout.micro_batch_size", "actor.num_gpus_per_node")
-    (said,) = faults(" ".join(f"--{name} {size}" for name, size in zip(names, sizes.split(), strict=True)))
+    numbers, _, more = sizes.partition(" --")
+    words = [f"--{name} {size}" for name, size in zip(names, numbers.split(), strict=True)]
+    (said,) = faults(" ".join([*words, *([f"--{more}"] if more else [])]))
     assert_refusal(said, *named)
 
 
