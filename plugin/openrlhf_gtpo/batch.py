@@ -123,12 +123,6 @@ class RolloutBatch:
             self.groups.pop()
         return before - len(self)
 
-    def free(self) -> None:
-        """Let go of all but the metrics, which is gigabytes that OpenRLHF would hold until it has the next batch."""
-        metrics = self.metrics
-        vars(self).clear()
-        self.metrics = metrics
-
     def fill(self, whole: int) -> None:
         """Add fillers up to whole updates of every rank: copies of a response that is cut after its first token.
 
@@ -140,6 +134,12 @@ class RolloutBatch:
         beginnings = [response.beginning() for response in spoken]
         beginnings.sort(key=lambda response: len(response.returned["observation_tokens"]))
         self.fillers = beginnings[:1] * (-len(self) % whole)
+
+    def free(self) -> None:
+        """Let go of all but the metrics, which is gigabytes that OpenRLHF would hold until it has the next batch."""
+        metrics = self.metrics
+        vars(self).clear()
+        self.metrics = metrics
 
     @property
     def responses(self) -> list[Response]:

@@ -17,6 +17,7 @@ except ModuleNotFoundError:  # not a dependency: which build of torch fits is th
     raise ModuleNotFoundError(needed, name="torch") from None
 
 from openrlhf_gtpo.algorithms import arguments
+from openrlhf_gtpo.algorithms.reductions import positions
 
 __all__ = ["Shaped", "grpo_s", "gtpo"]
 
@@ -162,7 +163,7 @@ def _shares(weight: torch.Tensor, on: torch.Tensor, counted: torch.Tensor) -> to
     """d_t * w / (sum of w), with the sum over the d_t of these (n, U) units that are at the same position t and
     counted; 1 for the others."""
     columns = on.shape[1]
-    position = (on.cumsum(1) - 1).masked_fill(~on, columns)  # what is no unit goes to a column of its own
+    position = positions(on)  # what is no unit goes to a column of its own
     weight = weight.new_zeros(len(on), columns + 1).scatter_(1, position, weight)
     has_unit = on.new_zeros(len(on), columns + 1).scatter_(1, position, counted)
     # The count is d_t, h_t, n or m. Division by the mean makes the share of a single unit exactly 1.

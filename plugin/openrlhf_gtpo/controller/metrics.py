@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from openrlhf_gtpo.algorithms.reductions import per_group, spread
+from openrlhf_gtpo.algorithms.reductions import per_group, positions, spread
 from openrlhf_gtpo.batch import RolloutBatch
 
 GAP = "mismatch/logprob_gap"
@@ -91,7 +91,7 @@ def _best_after_answer(
 
 def _is_shaped(rewards: torch.Tensor, mask: torch.Tensor, correct: torch.Tensor) -> bool:
     """Whether shaped rewards (G, T) of one class differ somewhere between responses, at one of their own positions."""
-    position = (mask.cumsum(1) - 1).masked_fill(~mask, mask.shape[1])  # what is no token goes to a column of its own
+    position = positions(mask)  # what is no token goes to a column of its own
     for rows in (correct, ~correct):
         nothing = rewards.new_zeros(int(rows.sum()), mask.shape[1] + 1)
         high = (nothing - torch.inf).scatter(1, position[rows], rewards[rows])[:, :-1].amax(0)

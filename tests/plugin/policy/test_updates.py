@@ -17,6 +17,7 @@ from openrlhf_gtpo.policy.updates import shuffle_share
 from openrlhf_gtpo.seeds import seed_process
 
 from ..controller.test_experience import arguments, response
+from ..controller.test_trainers import made
 
 RANKS, UPDATES, OF_A_RANK = 2, 4, 16
 
@@ -70,8 +71,8 @@ def test_a_flag_decides_and_each_step_draws_another_order_which_a_repeated_one_d
             pass
 
     args = arguments(train__dynamic_batch_enable=dynamic, train__update_order=order)
-    controller: Any = object.__new__(type("Controller", (MetricsMixin, OpenRLHFs), {}))
-    vars(controller).update(args=args, actor_model_group=group, critic_model_group=group)
+    cls = type("Trainer", (MetricsMixin, OpenRLHFs), {})
+    controller = made(cls, args=args, actor_model_group=group, critic_model_group=group)
     for step in (1, 2, 1):
         controller.ppo_train(step)
     functions = [function for function, _ in asked]
