@@ -1,6 +1,8 @@
-"""Three ideas of papers as shaping functions: bash launch/try.sh docs/examples/ideas.py:NAME
+"""Ideas, of papers and our own, as functions of tensors:
 
-Arguments and result are those of docs/examples/shaping_function.py.
+    openrlhf-gtpo compare --model M --data D --estimators docs/examples/ideas.py:NAME
+
+Arguments and result are those of docs/examples/shaping_function.py; A is GRPO's advantage, p a token's probability.
 """
 
 import torch
@@ -46,3 +48,29 @@ def unlikely_more(entropy, logprob, mask, correct, reward, group, beta=0.25):
         less_probable = mean[own].argsort().argsort()
         earned[own] = reward[own] * (1 - beta * less_probable / own.sum())
     return normalised_in_groups(earned, group)[:, None] * mask
+
+
+def improbable_more(entropy, logprob, mask, correct, reward, group):
+    """A_t = (1 - p_t) * A: a token that was certain decided nothing, whatever came of the response."""
+    return normalised_in_groups(reward, group)[:, None] * (1 - logprob.exp()) * mask
+
+
+def blame_improbable(entropy, logprob, mask, correct, reward, group):
+    """GRPO's advantage in right responses; in wrong ones in proportion to 1 - p_t, with the same sum over the batch."""
+    advantage = normalised_in_groups(reward, group)[:, None] * mask
+    improbable = (1 - logprob.exp()) * mask
+    blame = advantage.clamp(max=0)
+    shared = blame * improbable
+    return advantage.clamp(min=0) + shared * blame.sum() / shared.sum().clamp(max=-1e-6)
+
+
+def undecided_more(entropy, logprob, mask, correct, reward, group):
+    """A_t = A * H_t / H, with the mean entropy H of the batch's tokens."""
+    mean = (entropy * mask).sum() / mask.sum()
+    return normalised_in_groups(reward, group)[:, None] * entropy / mean.clamp(min=1e-6) * mask
+
+
+def hard_prompts_more(entropy, logprob, mask, correct, reward, group):
+    """A_i * (1 - pass rate of the group): prompts that are mostly solved count less."""
+    rate = torch.stack([correct[group == one].float().mean() for one in group])
+    return (normalised_in_groups(reward, group) * (1 - rate))[:, None] * mask
