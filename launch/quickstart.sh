@@ -12,7 +12,7 @@
 #        your own: docs/extending.md
 # STEPS  training steps of 16 prompts with 8 responses each (60); with a MODEL of 8 prompts (40)
 # RUN    folder for everything that the run makes, relative to the repository's root (runs/quickstart, or runs/MODEL)
-# TASK   last_digit (default), gates, trail, wordings, traps, or a file with a task of your own: docs/extending.md
+# TASK   last_digit (default), or a .py file with a task of your own: docs/extending.md
 # SEED   of the policy's first weights, the sampling and the order of the prompts (0)
 #
 # An honest word: without MODEL the policy is trained first on demonstrations that get things wrong on purpose, and
@@ -159,9 +159,9 @@ esac
 [ -z "$model" ] || [ -z "${TASK:-}" ] ||
     fail "TASK is $TASK, but with MODEL the task is word problems: leave it out."
 case $task in
-    last_digit | gates | trail | wordings | traps) ;;
+    last_digit) ;;
     *.py) [ -f "$task" ] || fail "TASK is $task, and there is no such file." ;;
-    *) fail "TASK is $task, but has to be last_digit, gates, trail, wordings, traps or a .py file: docs/extending.md." ;;
+    *) fail "TASK is $task, but has to be last_digit or a .py file: docs/extending.md." ;;
 esac
 [[ $steps =~ ^[1-9][0-9]{0,3}$ ]] && [ "$steps" -le 1000 ] ||
     fail "STEPS is '$steps', but has to be a number from 1 to 1000."

@@ -56,7 +56,7 @@ def improbable_more(entropy, logprob, mask, correct, reward, group):
 
 
 def blame_improbable(entropy, logprob, mask, correct, reward, group):
-    """GRPO's advantage in right responses; in wrong ones in proportion to 1 - p_t, with the same sum over the batch."""
+    """GRPO's advantage in right responses; in wrong ones in proportion to 1 - p_t, with the same sum."""
     advantage = normalised_in_groups(reward, group)[:, None] * mask
     improbable = (1 - logprob.exp()) * mask
     blame = advantage.clamp(max=0)

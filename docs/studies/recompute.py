@@ -5,9 +5,9 @@
 A line of records.jsonl.xz is the record of a run: {"folder", "file", "record"}. What a cell has to be follows from the
 names of its row and column, and the tests of a table are corrected together; no code is shared with the program that
 wrote the tables. tables.txt has all of them; how many figures a study has there is known, so a missing row is found,
-too. The studies' pages show rows of these tables, and the table of docs/tried.md is of records too: they are compared
-likewise, and not counted. Sentences are not compared, and nothing is computed of the records of noise and traps_pilot.
-Figures that differ are listed, and then the exit status is 1.
+too. The studies' pages show rows of these tables, which are compared likewise, and not counted. Sentences are not
+compared, and nothing is computed of the records of noise, traps_pilot and tried. Figures that differ are listed, and
+then the exit status is 1.
 """
 
 from __future__ import annotations
@@ -139,7 +139,6 @@ OUTCOMES: Mapping[str, Outcome] = {
     "area under pass@1": area,
     "pass@1 at the end": evaluated("pass@1"),
     "pass@16 at the end": evaluated("pass@16"),
-    "pass@32 at the end": evaluated("pass@32"),
     "entropy at the end": last("entropy"),
     "length at the end": last("length"),
     "rebound": rebound,
@@ -156,7 +155,6 @@ OUTCOMES: Mapping[str, Outcome] = {
     "updates a step": lambda run: float(series(run, "updates").mean()),
     "prompts in all": lambda run: series(run, "prompts")[-1],
     "entropy": lambda run: run["final"]["entropy_response_mean"],
-    "seconds a step": lambda run: float(series(run, "seconds")[5:].mean()),  # the first ones are slower
 }
 ARMS: Mapping[str, str] = {
     **{f"GTPO, alpha2 = {dose}": f"gtpo_{dose}" for dose in ("0", "0.1", "1", "3")},
@@ -219,14 +217,14 @@ def short(p: float) -> str:
     return f"{p:.3f}" if p >= 0.01 else f"{p:.2g}"
 
 
-def family(pairs: Sequence[Sequence[np.ndarray]], digits: int | None = None) -> list[dict[str, str]]:
+def family(pairs: Sequence[Sequence[np.ndarray]]) -> list[dict[str, str]]:
     """Tests that are corrected together, of the first arm of each pair minus the second: column -> cell."""
     plain = [student(one - other) for one, other in pairs]
     corrected = holm([1.0 if p is None else p for p in plain])
     found = []
     for (one, other), p, after in zip(pairs, plain, corrected, strict=True):
         gaps = one - other
-        places = decimals(gaps) if digits is None else digits
+        places = decimals(gaps)
         row = dict.fromkeys(("policies", "seeds"), str(len(gaps)))
         row["difference"] = f"**{interval(gaps, places, '+')}**" if after < LEVEL else interval(gaps, places, "+")
         row["p"] = "ceiling" if p is None else short(p)
@@ -257,29 +255,6 @@ def computed(page: Table, runs: Sequence[Run], outcomes: Mapping[str, Outcome]) 
         samples = [sample(runs, ARMS[name], outcomes[outcome]) for outcome in head[2:-1]]
         means = [interval(values, decimals(values)) for values in samples]
         made.append([name, str(len(seconds)), *means, f"{statistics.median(seconds):.0f}"])
-    return [head, *made]
-
-
-def ideas(page: Table, folders: Mapping[str, Sequence[Run]]) -> Table:
-    """What the table of docs/tried.md has to be: an idea beside GRPO and its own shuffled control on two tasks."""
-    head, *body = page
-    made = []
-    for name, digest, about, *_, sentence in body:
-        runs = {task: folders[f"tried/{name.split()[0]}/{task}"] for task in ("wordings", "traps")}
-        idea = f"{name.split()[0]}-{digest.strip('`')}"
-        others = {"GRPO": "grpo", "shuffled": f"{idea}-shuffled"}
-        others = {title: arm for title, arm in others.items() if any(run["arm"] == arm for run in runs["traps"])}
-        pairs = []
-        for task, outcome in (column.split(": ") for column in head[3:6]):
-            its, *theirs = (sample(runs[task], arm, OUTCOMES[outcome]) for arm in (idea, *others.values()))
-            pairs += [(its, other) for other in theirs]
-        titles, tests, seen = [*others] * len(head[3:6]), family(pairs, digits=3), "visible at 80 %"
-        texts = [f"{title} {test['difference']} ({test[seen]})" for title, test in zip(titles, tests, strict=True)]
-        said = ["; ".join(texts[at : at + len(others)]) for at in range(0, len(texts), len(others))]
-        pace = OUTCOMES["seconds a step"]
-        paces = [sample(mine, idea, pace) / sample(mine, "grpo", pace) for mine in runs.values()]
-        slower = ", ".join(f"{ratios.mean():.2f} ({task})" for task, ratios in zip(runs, paces, strict=True))
-        made.append([name, digest, about, *said, slower, sentence])
     return [head, *made]
 
 
@@ -319,7 +294,7 @@ def part(file: Path, study: str) -> list[Table]:
 
 
 def main() -> int:
-    """Compare one study, or all and the ideas that were tried; 1 where something differs."""
+    """Compare one study, or all; 1 where something differs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("study", nargs="?", choices=STUDIES, help="all of them by default")
     asked = parser.parse_args().study
@@ -347,10 +322,6 @@ def main() -> int:
         problems += [f"{page}, {one}" for table in rows for one in shown(table, right)]
         print(f"{study}: {count} figures of {len(runs)} runs, {sum(map(len, rows)) - len(rows)} rows in {page}")
         total += count
-    if not asked:
-        (table,) = tables((HERE.parent / "tried.md").read_text(encoding="utf-8"))
-        problems += [f"tried.md, {one}" for one in differences(table, ideas(table, folders))]
-        print(f"tried.md: {len(table) - 1} ideas")
     print("".join(f"- {problem}\n" for problem in problems), end="")
     print(f"{total} figures, {len(problems)} differences" if problems else f"{total} figures, all agree")
     return 1 if problems else 0

@@ -1,7 +1,7 @@
 """Checks a task before anything is trained on it, and shows what it looks like. Takes seconds.
 
     python launch/laptop/check.py docs/examples/counting.py
-    python launch/laptop/check.py gates --prompts 960
+    python launch/laptop/check.py last_digit --prompts 960
 
 The warm start does the same first. A task is refused if it gives too few different problems, if prompts or responses
 are longer than its limits, or if the grader does not accept its own worked responses.
@@ -15,7 +15,7 @@ from typing import Any
 
 import policy
 from math_reward.grader import Verdict, grade
-from task import HELD_OUT_PROMPTS, NAMES, SKILLS, SPLIT_SEEDS, Task, load
+from task import HELD_OUT_PROMPTS, QUICKSTART, SPLIT_SEEDS, Task, load
 
 LOOKED_AT = 256
 """Problems of each split whose texts are made, measured and graded."""
@@ -126,12 +126,11 @@ def _check_lengths(task: Task, prompt: int, response: int, method: str, expressi
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("task", help=f"one of {', '.join(NAMES)}, or a .py file with a TASK")
-    parser.add_argument("--skill", choices=SKILLS, default=SKILLS[0], help=f"of the demonstrations ({SKILLS[0]})")
+    parser.add_argument("task", help=f"{QUICKSTART}, or a .py file with a TASK")
     parser.add_argument("--prompts", type=int, default=960, help="training prompts: 16 for each step (960)")
     args = parser.parse_args()
     try:
-        print(check(load(args.task, args.skill), args.prompts))
+        print(check(load(args.task), args.prompts))
     except ValueError as error:
         raise SystemExit(f"{args.task}: {error}.") from None
 

@@ -1,6 +1,5 @@
 """What a task that a small policy can learn on two cores is: expressions, questions, answers, and worked responses of
-mixed quality. `last_digit.py` is the quickstart's, `gates.py` the study's, `trail.py` the guided study's,
-`wordings.py` the entropy study's, `traps.py` that of its second part, where certainty is a trap."""
+mixed quality. `last_digit.py` is the quickstart's."""
 
 from __future__ import annotations
 
@@ -20,27 +19,20 @@ HELD_OUT_PROMPTS = 400
 SPLIT_SEEDS = {"train": 1, "heldout": 2}  # the same prompts whatever the seed of the policy: runs stay comparable
 DRAWN_IN_VAIN = 200_000  # a split has no more expressions once so many were drawn and none was new
 
-NAMES = ("last_digit", "gates", "trail", "wordings", "traps")
-SKILLS = ("weak", "strong")
+QUICKSTART = "last_digit"
 
 
-def load(name: str, skill: str = "weak") -> Task:
-    """The task of one of NAMES, or the TASK of a Python file, with the demonstrations of a policy of that skill.
+def load(name: str) -> Task:
+    """The quickstart's task, or the TASK of a Python file.
 
     Raises:
-        ValueError: there is no such task or file, the file has no TASK, or there are no demonstrations of that skill.
+        ValueError: there is no such task or file, or the file has no TASK.
     """
-    if name.endswith(".py"):
-        module = _from_file(Path(name))
-    elif name in NAMES:
-        module = import_module(name)
-    else:
-        raise ValueError(f"there is no task {name}: name one of {', '.join(NAMES)}, or a .py file with a TASK")
-    if skill == "weak":
-        return module.TASK
-    if not hasattr(module, "STRONG"):
-        raise ValueError(f"the task {name} has demonstrations of a weak policy only, none of a {skill} one")
-    return module.STRONG
+    if name == QUICKSTART:
+        return import_module(name).TASK
+    if not name.endswith(".py"):
+        raise ValueError(f"there is no task {name}: name {QUICKSTART}, or a .py file with a TASK")
+    return _from_file(Path(name)).TASK
 
 
 def _from_file(path: Path) -> ModuleType:

@@ -1,12 +1,11 @@
 """Writes a task's data and trains its policy to the point where reinforcement learning can take over.
 
     python launch/laptop/warm_start.py --out runs/quickstart/warm_start --seed 0 --prompts 960
-    python launch/laptop/warm_start.py --out runs/guide --task trail --skill strong
+    python launch/laptop/warm_start.py --out runs/mine --task docs/examples/counting.py
 
-Writes train.jsonl, heldout.jsonl and model/. The policy is trained once for each task, skill, seed and version of the
-code, and kept under runs/cache: every run of the quickstart and of the studies takes it from there. The
-demonstrations are of mixed quality on purpose: they plant the habit of taking the leftmost pair, and reinforcement
-learning removes it. A task may have a second policy, whose demonstrations are better: a guide for the first one.
+Writes train.jsonl, heldout.jsonl and model/. The policy is trained once for each task, seed and version of the code,
+and kept under runs/cache: every run of the quickstart takes it from there. The demonstrations are of mixed quality on
+purpose: they plant the habit of taking the leftmost pair, and reinforcement learning removes it.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from tqdm import tqdm
 
 import policy
 from check import check
-from task import HELD_OUT_PROMPTS, NAMES, SKILLS, SPLIT_SEEDS, Task, load
+from task import HELD_OUT_PROMPTS, QUICKSTART, SPLIT_SEEDS, Task, load
 
 CACHE = Path(__file__).resolve().parents[2] / "runs" / "cache"
 LEARNING_RATE = 2e-3
@@ -107,9 +106,9 @@ def train(
     return model.eval()
 
 
-def fingerprint(task: Task, skill: str, seed: int) -> str:
+def fingerprint(task: Task, seed: int) -> str:
     """A hash of all that decides what model/ holds: the settings, the libraries and the modules that make it."""
-    settings = [skill, seed, task.name, task.warm_start_steps, task.warm_start_batch]
+    settings = [seed, task.name, task.warm_start_steps, task.warm_start_batch]
     digest = hashlib.sha256(json.dumps([*settings, torch.__version__, transformers.__version__]).encode())
     bases = [base for base in type(task).__mro__ if issubclass(base, Task)]
     for path in (*map(inspect.getfile, bases), policy.__file__, __file__):
@@ -117,7 +116,7 @@ def fingerprint(task: Task, skill: str, seed: int) -> str:
     return digest.hexdigest()
 
 
-def kept(cache: Path, task: Task, skill: str, seed: int) -> Path:
+def kept(cache: Path, task: Task, seed: int) -> Path:
     """The folder with the policy's files in the cache; trains it where it is not there yet.
 
     Of several runs that want it at once one trains and the others wait. It is written beside its place and renamed:
@@ -125,7 +124,7 @@ def kept(cache: Path, task: Task, skill: str, seed: int) -> Path:
     """
     folder = cache / "warm_start"
     folder.mkdir(parents=True, exist_ok=True)
-    place = folder / fingerprint(task, skill, seed)[:16]
+    place = folder / fingerprint(task, seed)[:16]
     lock = FileLock(place.with_suffix(".lock"))
     try:
         lock.acquire(timeout=0)
@@ -154,16 +153,13 @@ def kept(cache: Path, task: Task, skill: str, seed: int) -> Path:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help="folder for train.jsonl, heldout.jsonl and model/")
-    parser.add_argument(
-        "--task", default=NAMES[0], help=f"one of {', '.join(NAMES)}, or a .py file with a TASK ({NAMES[0]})"
-    )
-    parser.add_argument("--skill", choices=SKILLS, default=SKILLS[0], help=f"of the demonstrations ({SKILLS[0]})")
+    parser.add_argument("--task", default=QUICKSTART, help=f"{QUICKSTART}, or a .py file with a TASK ({QUICKSTART})")
     parser.add_argument("--seed", type=int, default=0, help="seed of the policy's weights and demonstrations")
     parser.add_argument("--prompts", type=int, default=960, help="training prompts to write: 16 for each step")
     parser.add_argument("--cache", type=Path, default=CACHE, help="where policies are kept (runs/cache)")
     args = parser.parse_args()
     try:
-        task = load(args.task, args.skill)
+        task = load(args.task)
         print(check(task, args.prompts), flush=True)
     except ValueError as error:
         raise SystemExit(f"{args.task}: {error}.") from None
@@ -176,7 +172,7 @@ def main() -> None:
     (args.out / "task.json").write_text(json.dumps({"task": task.name, **limits}) + "\n", encoding="utf-8")
 
     transformers.utils.logging.disable_progress_bar()  # of the few files that are saved
-    made = kept(args.cache, task, args.skill, args.seed)
+    made = kept(args.cache, task, args.seed)
     model_dir, marker = args.out / "model", args.out / "model.source"
     source = f"{made.name} {made.stat().st_mtime_ns}"  # a policy that was trained again has another time
     if marker.is_file() and marker.read_text(encoding="utf-8") == source:

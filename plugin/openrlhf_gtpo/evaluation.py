@@ -2,10 +2,7 @@
 the reward service grades."""
 
 import argparse
-import contextlib
-import importlib
 import json
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
@@ -13,20 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from math_reward.client import Client, ClientError, Item, Result
+from openrlhf_gtpo import sampling
 from openrlhf_gtpo.algorithms.pass_at_k import bootstrap, pass_at_k
 from openrlhf_gtpo.data.sources import DataUnusable
 from openrlhf_gtpo.data.table import Row, rows
 from openrlhf_gtpo.data.tokenizer import end_of_turn
-from openrlhf_gtpo.device import choose_device
-from openrlhf_gtpo.engine import one_message
-from openrlhf_gtpo.engine.offline import offline_engine
-from openrlhf_gtpo.errors import SettingsError, UserError, reason
+from openrlhf_gtpo.errors import SettingsError, UserError
 from openrlhf_gtpo.flags import COUNT, MODE_HELP, MODES, SECONDS, WEIGHT, number
-from openrlhf_gtpo.rewards.embedded import start_embedded_service
+from openrlhf_gtpo.sampling import say
 from openrlhf_gtpo.seeds import derived
 from openrlhf_gtpo.vllm_entropy import entropies, sampling_kwargs
 
-PROGRAM = "openrlhf-gtpo eval"
 AT_ONCE = 4096
 """Responses that are sampled before they are graded and written: what is lost, at most, and what is in memory."""
 
@@ -69,8 +63,12 @@ def main(argv: Sequence[str]) -> int:
     if len(benchmarks) < len(args.data):
         raise SettingsError("--data names two files of the same name, which names the benchmark: rename one.")
     args.out.mkdir(parents=True, exist_ok=True)
-    args.model, results = _merged(args.model, args.out), {}
-    with _rewards(args) as client, _engine(args) as llm, (args.out / "eval.jsonl").open("w", encoding="utf-8") as file:
+    args.model, results = sampling.merged(args.model, args.out), {}
+    with (
+        sampling.reward_client(args.reward_url, "--reward_url", args.deadline, args.out) as client,
+        sampling.engine(args.model, args.device, args.seed, tensor_parallel_size=args.tensor_parallel_size) as llm,
+        (args.out / "eval.jsonl").open("w", encoding="utf-8") as file,
+    ):
         for name, table in benchmarks.items():
             responses = []
             at_once = max(1, AT_ONCE // args.n)
@@ -78,7 +76,7 @@ def main(argv: Sequence[str]) -> int:
                 part = list(_sampled_and_graded(llm, client, name, table[first : first + at_once], args, first))
                 file.writelines(json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in part)
                 responses += [replace(one, text="") for one in part]
-                _say(f"{name}: {len(responses):,} responses graded")
+                say(f"{name}: {len(responses):,} responses graded")
             results[name] = figures(responses, args.n, ks)
     path = args.out / "eval.json"
     path.write_text(json.dumps({"model": args.model, "benchmarks": results}, indent=2) + "\n", encoding="utf-8")
@@ -91,13 +89,9 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _say(what: str) -> None:
-    print(f"{PROGRAM}: {what}", file=sys.stderr, flush=True)
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog=PROGRAM, description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter
+        prog="openrlhf-gtpo eval", description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter
     )
     add = parser.add_argument
     add("--model", required=True, help="the policy: a folder or a hub id")
@@ -128,53 +122,6 @@ def _ks(text: str, n: int) -> list[int]:
     if not 1 <= ks[0] <= ks[-1] <= n:
         raise SettingsError(f"--k is {text}, but Pass@k needs 1 <= k <= n, and --n is {n}.")
     return ks
-
-
-@contextlib.contextmanager
-def _rewards(args: argparse.Namespace) -> Iterator[Client]:
-    """The reward client. Without a URL, a built-in service runs as long as the context."""
-    with contextlib.ExitStack() as stack:
-        if args.reward_url is None:
-            service = stack.enter_context(start_embedded_service(args.out / "reward_service.log"))
-            client = Client(service.url, token=service.token, deadline=args.deadline)
-        else:
-            urls = [part.strip() for part in args.reward_url.split(",")]
-            try:
-                client = Client(urls, deadline=args.deadline, reward_models=True)
-            except ValueError as error:
-                raise SettingsError(f"--reward_url: {error}") from None
-        yield stack.enter_context(client)
-
-
-def _merged(model: str, out: Path) -> str:
-    """The model that an engine loads: the one that is named, or where that is a LoRA adapter, as a run with
-    ``--ds.lora.rank`` writes it, ``OUT/merged``, its model with the adapter in the weights."""
-    if not Path(model, "adapter_config.json").is_file():
-        return model
-    from peft import AutoPeftModelForCausalLM
-    from transformers import AutoTokenizer
-
-    try:
-        whole = AutoPeftModelForCausalLM.from_pretrained(model, dtype="auto").merge_and_unload()
-    except Exception as error:  # of peft, transformers and the hub
-        raise SettingsError(
-            f"--model {model} is a LoRA adapter, and it cannot be merged into its model ({reason(error)}): look at "
-            "base_model_name_or_path in its adapter_config.json."
-        ) from None
-    whole.save_pretrained(out / "merged")
-    AutoTokenizer.from_pretrained(model).save_pretrained(out / "merged")
-    _say(f"{model} is a LoRA adapter; with its model it is in {out / 'merged'}")
-    return str(out / "merged")
-
-
-def _engine(args: argparse.Namespace) -> contextlib.AbstractContextManager[Any]:
-    """A ``vllm.LLM`` with the entropy hook."""
-    engine: dict[str, Any] = {"tensor_parallel_size": args.tensor_parallel_size}
-    if choose_device(args.device) == "cpu":
-        # In the precision of training's rollouts and eager as they are: what is measured is what was trained.
-        engine |= importlib.import_module("openrlhf_gtpo.cpu.platform").engine_on_a_cpu(args.model)
-    _say("starting vLLM")
-    return offline_engine(model=args.model, seed=args.seed, **engine, **one_message.switch_on())
 
 
 def _sampled_and_graded(

@@ -125,7 +125,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     for action in parser._actions:
         _change(action)
     ours, guide = (parser.add_argument_group(*group).add_argument for group in GROUPS.items())
-    for add_some in (_command, _shaping, _sizes, _rewards, _logs):
+    for add_some in (_command, shaping_flags, _sizes, _rewards, _logs):
         add_some(ours)
     _guide(guide)
 
@@ -161,7 +161,7 @@ def _command(add: Add) -> None:
     add("--dry-run", dest="dry_run", action="store_true", help="check the command line, print the plan, start nothing")
 
 
-def _shaping(add: Add) -> None:
+def shaping_flags(add: Add) -> None:
     add("--shaping.alpha1", type=WEIGHT, metavar="X", default=1.0, help="weight of correctness, beta1 for grpo_s")
     add("--shaping.alpha2", type=WEIGHT, metavar="X", default=0.1, help="weight of entropy, beta2 for grpo_s")
     add("--shaping.over", choices=["group", "class"], default="group",

@@ -12,15 +12,14 @@ from pathlib import Path
 import pytest
 import torch
 
-import gates
 import last_digit
 import policy
-import trail
 import warm_start
 
 from ..refusals import assert_refusal
 
 ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = ROOT / "docs" / "examples" / "counting.py"
 
 task = last_digit.TASK
 
@@ -71,25 +70,19 @@ def test_a_warm_start_gives_the_same_policy_to_the_last_bit_on_any_number_of_cor
     assert all(torch.equal(mine, theirs) for mine, theirs in zip(one, other, strict=True))
 
 
-def test_a_task_or_a_skill_that_cannot_be_is_refused_before_anything_is_written(monkeypatch, tmp_path):
+def test_a_task_that_cannot_be_is_refused_before_anything_is_written(monkeypatch, tmp_path):
     own = tmp_path / "own.py"
-    counting = (ROOT / "docs" / "examples" / "counting.py").read_text()
-    own.write_text(counting.replace("max_length = 96", "max_length = 24"))
-    for flags, named in (
-        (["--task", "gates", "--skill", "strong"], ["gates: ", "strong"]),
-        (["--task", str(own)], ["own.py: ", "max_length is 24"]),
-    ):
+    own.write_text(EXAMPLE.read_text().replace("max_length = 96", "max_length = 24"))
+    for name, named in (("sums", ["sums: ", "last_digit"]), (str(own), ["own.py: ", "max_length is 24"])):
         with pytest.raises(SystemExit) as refusal:
-            run_warm_start(monkeypatch, tmp_path / "out", *flags)
+            run_warm_start(monkeypatch, tmp_path / "out", "--task", name)
         assert_refusal(str(refusal.value), *named)
         assert not (tmp_path / "out").exists()
 
 
 def run_warm_start(monkeypatch, out, *flags):
-    monkeypatch.setattr(last_digit.TASK, "warm_start_steps", 2)
-    monkeypatch.setattr(gates.TASK, "warm_start_steps", 2)
-    for one in (last_digit.TASK, gates.TASK, trail.TASK, trail.STRONG):
-        monkeypatch.setattr(one, "warm_start_batch", 4)
+    monkeypatch.setattr(task, "warm_start_steps", 2)
+    monkeypatch.setattr(task, "warm_start_batch", 4)
     flags = ("--cache", str(out.parent / "cache"), *flags)
     monkeypatch.setattr(sys, "argv", ["warm_start.py", "--out", str(out), "--prompts", "32", *flags])
     warm_start.main()
@@ -127,12 +120,13 @@ def test_a_second_run_takes_the_policy_from_the_cache_and_says_so(monkeypatch, t
 def test_another_setting_trains_another_policy(monkeypatch, tmp_path, trainings):
     run_warm_start(monkeypatch, tmp_path / "a")
     run_warm_start(monkeypatch, tmp_path / "a", "--seed", "1")
-    run_warm_start(monkeypatch, tmp_path / "b", "--task", "gates")
+    own = tmp_path / "own.py"
+    own.write_text(EXAMPLE.read_text().replace("warm_start_steps = 400", "warm_start_steps = 2"))
+    run_warm_start(monkeypatch, tmp_path / "b", "--task", str(own))
     assert trainings == [0, 1, 0]
-    before = warm_start.fingerprint(task, "weak", 0)
+    before = warm_start.fingerprint(task, 0)
     monkeypatch.setattr(task, "warm_start_steps", 3)
-    assert warm_start.fingerprint(task, "weak", 0) != before
-    assert warm_start.fingerprint(task, "weak", 0) != warm_start.fingerprint(task, "strong", 0)
+    assert warm_start.fingerprint(task, 0) != before
 
 
 def test_a_training_that_is_broken_off_leaves_nothing_that_is_taken_for_a_policy(monkeypatch, tmp_path, trainings):

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 import start
-from best_tokens import arithmetic_is_right
 from problems import problems
 
 from ..refusals import assert_refusal
@@ -42,18 +41,6 @@ def test_held_out_problems_have_other_names_things_and_numbers():
         assert not ours & theirs
     numbers = [{tuple(re.findall(r"\d+", one.question)) for one in split} for split in (trained, held_out)]
     assert not numbers[0] & numbers[1]
-
-
-@pytest.mark.parametrize(
-    ("text", "is_right"),
-    [
-        ("Kim has 9 + 3 - 2 = 10, so 2 x 5 = 10. \\boxed{10}", True),
-        ("2 + 2 = 4, and 4 + 4 = 9. \\boxed{8}", False),
-        ("Ben has 8 hats. \\boxed{8}", False),
-    ],
-)
-def test_arithmetic_is_right_where_there_is_some_and_all_of_it_is(text: str, is_right: bool):
-    assert arithmetic_is_right(text) is is_right
 
 
 def test_without_a_package_index_one_sentence_says_so_and_nothing_is_kept(tmp_path: Path):

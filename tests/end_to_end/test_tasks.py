@@ -8,16 +8,14 @@ from typing import Any
 
 import pytest
 
-import gates
 import last_digit
-import wordings
 from check import check
 from last_digit import Expression
 from task import SPLIT_SEEDS, Task, load
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "docs" / "examples" / "counting.py"
 
-digits, words = last_digit.TASK, wordings.TASK
+digits = last_digit.TASK
 
 
 def test_the_last_digit_is_that_of_pythons_own_arithmetic() -> None:
@@ -48,28 +46,10 @@ def test_no_held_out_expression_is_ever_trained_on() -> None:
     assert not any(digits.is_held_out(digits.sample(rng, held_out=False)) for _ in range(3000))
 
 
-def test_every_line_of_a_worked_response_is_right_arithmetic_and_the_last_one_is_the_answer() -> None:
-    """Of gates, and of their wordings."""
-    for task in (gates.TASK, words):
-        for row in task.expressions(300, 6, held_out=False):
-            digit = row.digit
-            *lines, last = task.worked(row, rng=random.Random(1)).splitlines()
-            for line, letter in zip(lines, row.letters, strict=True):
-                match = re.fullmatch(r"(.)(\d)(.+)(\d)=(\d)", line)
-                assert match is not None
-                assert (match[1], int(match[2])) == (letter, digit)
-                multiplies = match[3] == "*" or match[3] in wordings.MULTIPLY
-                digit = (digit * int(match[4]) if multiplies else digit + int(match[4])) % 10
-                assert digit == int(match[5])
-            assert last == f"\\boxed{{{digit}}}" == f"\\boxed{{{task.answer(row)}}}"
-
-
 # A task of one's own, and the check of a task before anything is trained
 
 
-@pytest.mark.parametrize(
-    ("name", "share"), [("last_digit", 0.5), ("gates", 0.2), ("wordings", 0.3), ("traps", 0.07), (str(EXAMPLE), 0.4)]
-)
+@pytest.mark.parametrize(("name", "share"), [("last_digit", 0.5), (str(EXAMPLE), 0.4)])
 def test_the_projects_own_tasks_pass_the_check_which_shows_problems_and_the_share_of_right_demonstrations(
     name: str, share: float
 ) -> None:

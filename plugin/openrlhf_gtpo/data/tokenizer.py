@@ -59,6 +59,23 @@ def end_of_turn(tokenizer: Any) -> int | None:
     return None
 
 
+def tokens_within(characters: int, tokens: list[int], tokenizer: Any) -> int:
+    """How many of the last tokens have a text of so many characters or fewer. Most answers stand near the end, so few
+    are looked at."""
+    low, high = 0, 1
+
+    def fit(count: int) -> bool:
+        return len(tokenizer.decode(tokens[len(tokens) - count :], skip_special_tokens=False)) <= characters
+
+    while characters and high <= len(tokens) and fit(high):
+        low, high = high, 2 * high
+    high = min(high, len(tokens) + 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fit(middle) else (low, middle)
+    return low
+
+
 class Lengths:
     """Finds prompts that leave no room for their response; OpenRLHF would cut off their beginning."""
 

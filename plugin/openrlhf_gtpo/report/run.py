@@ -26,7 +26,6 @@ class Run:
     """One object for each evaluation during training, in order; see OpenRLHF's ``--eval.*``."""
     settings: dict[str, Any] = field(default_factory=dict)
     """Flag -> value."""
-    environment: dict[str, Any] = field(default_factory=dict)
     before: dict[str, Any] = field(default_factory=dict)
     """Figures by benchmark of ``before/eval.json``, an evaluation of the model that the run began with, if any."""
     after: dict[str, Any] = field(default_factory=dict)
@@ -66,14 +65,12 @@ def read(folder: Path) -> Run:
     metrics = list(_lines(path, ("step",)))
     if not metrics:
         raise SettingsError(f"{path} is empty: the run has made no step yet.")
-    record = _object(place / "run.json")
     return Run(
         name=folder.resolve().name,
         metrics=metrics,
         rollouts=rollouts if rollouts.is_file() else None,
         evaluations=list(_lines(place / "evaluations.jsonl", ("step",))),
-        settings=record.get("settings", {}),
-        environment=record.get("environment", {}),
+        settings=_object(place / "run.json").get("settings", {}),
         before=_object(folder / "before" / "eval.json").get("benchmarks", {}),
         after=_object(folder / "after" / "eval.json").get("benchmarks", {}),
     )

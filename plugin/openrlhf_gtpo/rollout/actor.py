@@ -33,7 +33,7 @@ from vllm.sampling_params import RequestOutputKind
 from math_reward.client import ClientError, Item
 from math_reward.client import Settings as ClientSettings
 from math_reward.client.settings import speaks_grade
-from openrlhf_gtpo.data.tokenizer import end_of_turn
+from openrlhf_gtpo.data.tokenizer import end_of_turn, tokens_within
 from openrlhf_gtpo.engine import one_message
 from openrlhf_gtpo.errors import UserError
 from openrlhf_gtpo.host import overrides, plain_class
@@ -140,23 +140,6 @@ def completion_tokens(response: dict[str, Any], tokenizer: Any, end: int | None 
     while tokens and tokens[-1] in (tokenizer.eos_token_id, tokenizer.pad_token_id, end):
         tokens.pop()
     return tokens
-
-
-def tokens_within(characters: int, tokens: list[int], tokenizer: Any) -> int:
-    """How many of the last tokens have a text of so many characters or fewer. Most answers stand near the end, so few
-    are looked at."""
-    low, high = 0, 1
-
-    def fit(count: int) -> bool:
-        return len(tokenizer.decode(tokens[len(tokens) - count :], skip_special_tokens=False)) <= characters
-
-    while characters and high <= len(tokens) and fit(high):
-        low, high = high, 2 * high
-    high = min(high, len(tokens) + 1)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fit(middle) else (low, middle)
-    return low
 
 
 def number(value: Any, name: str) -> float:

@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import given
 
+from openrlhf_gtpo.algorithms.controls import permuted
 from openrlhf_gtpo.algorithms.estimators import Estimate, estimator_named, small_batch
 from openrlhf_gtpo.batch import RolloutBatch
 from openrlhf_gtpo.shaping import gtpo
@@ -40,3 +41,19 @@ def test_a_control_is_gtpo_with_other_values_in_the_place_of_entropies(name: str
     expected = gtpo(torch.tensor(table), batch.mask, batch.correct, batch.group).advantages
     torch.testing.assert_close(estimate(f"controls.py:{name}", batch).advantages, expected)
     assert not torch.allclose(expected, gtpo(batch.entropy, batch.mask, batch.correct, batch.group).advantages)
+
+
+def test_shuffled_entropies_stay_in_their_position_group_and_class_and_repeat() -> None:
+    batch = small_batch(16, seed=3)
+    assert batch.correct is not None
+    given = batch.entropy, batch.mask, batch.correct, batch.group
+    mixed = permuted(*given)
+    assert not torch.equal(mixed, batch.entropy)
+    assert not mixed[~batch.mask].any()
+    for group in batch.group.unique():
+        for is_correct in (True, False):
+            rows = (batch.group == group) & (batch.correct == is_correct)
+            assert torch.equal(mixed[rows].sort(0).values, batch.entropy[rows].sort(0).values)
+    expected = gtpo(mixed, *given[1:]).advantages
+    for _ in range(2):
+        torch.testing.assert_close(estimate("controls.py:shuffled", batch).advantages, expected)

@@ -23,7 +23,8 @@ from openrlhf.models.loss import PolicyLoss  # noqa: E402
 from openrlhf.models.ring_attn_utils import set_ring_attn_group  # noqa: E402
 
 from openrlhf_gtpo.cpu import torch_cuda  # noqa: E402
-from openrlhf_gtpo.cpu.shared_prompts import SharedPromptsActor, layout  # noqa: E402
+from openrlhf_gtpo.cpu.shared_prompts import SharedPromptsActor  # noqa: E402
+from openrlhf_gtpo.policy.layout import layout  # noqa: E402
 from openrlhf_gtpo.policy.loss import SequenceRatioLoss  # noqa: E402
 
 LENGTHS = [(9, 7), (9, 1), (9, 3), (6, 12), (6, 5)]

@@ -8,7 +8,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openrlhf_gtpo.cpu.shared_prompts import PromptsTogether, layout
+from openrlhf_gtpo.cpu.shared_prompts import PromptsTogether
+from openrlhf_gtpo.policy.layout import layout
 
 
 def items(prompt: int, response: int, groups: int = 4, size: int = 4) -> list[SimpleNamespace]:
