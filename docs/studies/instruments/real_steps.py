@@ -3,7 +3,7 @@
     python docs/studies/instruments/real_steps.py --model runs/quickstart/warm_start/model --data prompts.jsonl \
         --out runs/real_steps --max_new_tokens 40
 
-Needs 1,216 prompts and a policy that fits the memory some dozen times in float32, such as the quickstart's.
+Needs 960 prompts and a policy that fits the memory some dozen times in float32, such as the quickstart's.
 """
 
 import json
@@ -16,7 +16,7 @@ from openrlhf_gtpo.batch import RolloutBatch
 from openrlhf_gtpo.compare import command, gradients, methods, rollouts
 from openrlhf_gtpo.compare.rises import rises
 
-PREDICTING, STEPS, BATCH, MEASURING, RESPONSES = 512, 12, 16, 512, 16
+PREDICTING, STEPS, BATCH, MEASURING, RESPONSES = 512, 12, 16, 256, 16
 SIZES = (2e-5, 5e-5, 1.5e-4)
 METHODS = ("GRPO", "GTPO, alpha2 0", "GTPO", "GTPO, alpha2 3", "GTPO, alpha2 3, shuffled", "GRPO-S, alpha2 1")
 
@@ -60,8 +60,10 @@ def main() -> None:
     targets = {key: table_of[key] for key in ("reward", "pass", "entropy")}
     predicted = rises({name: table_of[name] for name in METHODS}, targets, PREDICTING, BATCH, share)
     base = [parameter.detach().clone() for parameter in policy.parameters]
-    batches = [RolloutBatch(measured[i : i + 8]) for i in range(0, MEASURING, 8)]
-    ours, drawn, reward, baseline = before(policy, batches)
+    whole = [RolloutBatch(measured[i : i + 8]) for i in range(0, MEASURING, 8)]
+    batches = [policy.inputs(one, slice(None)) for one in whole]
+    drawn, reward, baseline = before(whole)
+    ours = logprobs(policy, batches)
     result: dict[str, object] = {}
     for name in METHODS:
         mean, square = (one / PREDICTING for one in total[name])
@@ -82,19 +84,19 @@ def main() -> None:
     report(result, predicted, args.out)
 
 
-def before(policy, batches):
-    """(n,) of each measuring response: log-probability here and as it was drawn, reward, and mean of the others'."""
+def before(batches):
+    """(n,) of each measuring response: log-probability as it was drawn, reward, and mean of the others'."""
     drawn = np.concatenate([(one.logprob * one.mask).sum(1).numpy() for one in batches])
     reward = np.concatenate([one.reward.numpy() for one in batches]).astype(float)
     groups = reward.reshape(-1, RESPONSES)
     others = (groups.sum(1, keepdims=True) - groups) / (RESPONSES - 1)
-    return logprobs(policy, batches), drawn, reward, others.ravel()
+    return drawn, reward, others.ravel()
 
 
 def logprobs(policy, batches):
     """(n,) log-probability of each response."""
     with torch.no_grad():
-        return np.concatenate([policy.forward(one, slice(None))[0].sum(1).double().numpy() for one in batches])
+        return np.concatenate([policy.forward(one)[0].sum(1).double().numpy() for one in batches])
 
 
 def move(policy, base, step):
