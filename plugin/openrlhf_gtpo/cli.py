@@ -15,6 +15,11 @@ COMMANDS = {
     "doctor": ("openrlhf_gtpo.doctor", "what to fix before training; --run trains here for some minutes"),
     "data": ("openrlhf_gtpo.data.prepare", "prompts and labels from a data set, every reference checked"),
     "eval": ("openrlhf_gtpo.evaluation", "Mean@n and Pass@k of a policy with confidence intervals"),
+    "compare": (
+        "openrlhf_gtpo.compare.command",
+        "how far a step along each estimator's gradient raises the reward, on one batch",
+    ),
+    "credit": ("openrlhf_gtpo.compare.credit", "what each token was worth, by fresh continuations of every prefix"),
     "report": ("openrlhf_gtpo.report.command", "curves and the token view of runs, as one HTML file"),
 }
 

@@ -48,7 +48,7 @@ def main(argv: Sequence[str]) -> int:
     from openrlhf_gtpo.compare.gradients import check_memory
 
     check_memory(args.model, device)
-    with rollouts.grader(args) as grade, sampling.engine(args.model, device, args.seed) as llm:
+    with rollouts.grader(args) as grade, rollouts.engine(args, device) as llm:
         groups: list[Group] = []
         with contextlib.suppress(KeyboardInterrupt):
             groups.extend(rollouts.sampled(rollouts.Sampler(llm, grade, args), table, "compare"))
@@ -95,6 +95,8 @@ def _gradients(
     "share". With the number of prompts that they are of. Ctrl-C ends it with the groups that are done."""
     from openrlhf_gtpo.compare.gradients import Policy
 
+    if not groups:
+        raise UserError("Interrupted before the first responses were graded: there is nothing to compare.")
     policy = Policy(args.model, device, args.temperature, args.seed)
     weights = weights_of(groups, estimators, args)
     active = [i for i, one in enumerate(weights) if any(table.any() for table in one.values())]

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -23,6 +23,21 @@ LOGITS = 1 << 26
 """Most logits of a forward pass, a quarter of a gigabyte in float32; a single response may have more."""
 SINGULAR = 1e-5
 """Of the largest singular value: below it is rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """n predicted tokens of some responses."""
+
+    tensors: dict[str, torch.Tensor]
+    kept: int
+    """The last columns whose logits are computed; all with 0."""
+    source: tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+    """(n,) each: of a token its row, the column that predicts it, and itself."""
+    target: tuple[torch.Tensor, torch.Tensor]
+    """(n,) each: its response and its column of the batch's tables."""
+    shape: tuple[int, int]
+    """Responses and columns."""
 
 
 class Policy:
@@ -66,31 +81,33 @@ class Policy:
             share.append(np.full(count, size / count, dtype=np.float32))
         return kept, np.concatenate(share)
 
-    def forward(self, batch: RolloutBatch, rows: slice) -> tuple[torch.Tensor, torch.Tensor]:
-        """(n, T) log-probabilities and entropies (nats) of some responses' tokens, with a graph; 0 off the mask."""
-        responses, mask = batch.responses[rows], batch.mask[rows]
+    def inputs(self, batch: RolloutBatch, rows: slice) -> Inputs:
+        """Some responses of a batch, each prompt once where the model allows and it saves something."""
+        responses = batch.responses[rows]
         ids = [torch.tensor(one.returned["observation_tokens"]) for one in responses]
         tokens = torch.nn.utils.rnn.pad_sequence(ids, batch_first=True)
-        there = torch.arange(tokens.shape[1]) < torch.tensor([len(one) for one in ids])[:, None]
-        mask = mask[:, : tokens.shape[1] - 1]
-        found = layout(tokens, mask, there.long()) if self.can_share else None
-        inputs: dict[str, Any] = {"use_cache": False}
+        there = (torch.arange(tokens.shape[1]) < torch.tensor([len(one) for one in ids])[:, None]).long()
+        mask = batch.mask[rows, : tokens.shape[1] - 1]
+        shape = len(ids), batch.mask.shape[1]
+        found = layout(tokens, mask, there) if self.can_share else None
         if found is None:
-            inputs |= {"input_ids": tokens, "attention_mask": there.long()}
             row, column = mask.nonzero(as_tuple=True)
-            source, target = (row, column, tokens[:, 1:][mask]), (row, column)
-        else:
-            bias = found.bias(self.model.dtype)
-            inputs |= {"input_ids": found.tokens, "attention_mask": bias, "position_ids": found.positions}
-            inputs["logits_to_keep"] = found.kept
-            source, target = found.source, found.target
-        there_too = {k: v.to(self.device) if isinstance(v, torch.Tensor) else v for k, v in inputs.items()}
-        row, column, token = (index.to(self.device) for index in source)
-        logits = self.model(**there_too).logits[row, column].float() / self.temperature  # (tokens, vocabulary)
-        logp = logits.log_softmax(-1)
+            given = {"input_ids": tokens, "attention_mask": there}
+            return Inputs(given, 0, (row, column, tokens[:, 1:][mask]), (row, column), shape)
+        bias = found.bias(self.model.dtype)
+        given = {"input_ids": found.tokens, "attention_mask": bias, "position_ids": found.positions}
+        return Inputs(given, found.kept, found.source, found.target, shape)
+
+    def forward(self, inputs: Inputs) -> tuple[torch.Tensor, torch.Tensor]:
+        """(n, T) log-probabilities and entropies (nats) of the responses' tokens, with a graph; 0 off the mask."""
+        there = {name: tensor.to(self.device) for name, tensor in inputs.tensors.items()}
+        kept = {"logits_to_keep": inputs.kept} if inputs.kept else {}
+        row, column, token = (index.to(self.device) for index in inputs.source)
+        logits = self.model(**there, **kept, use_cache=False).logits[row, column].float() / self.temperature
+        logp = logits.log_softmax(-1)  # (tokens, vocabulary)
         values = logp.gather(-1, token[:, None]).squeeze(-1), -(logp.exp() * logp).sum(-1)
-        places = tuple(index.to(self.device) for index in target)
-        empty = torch.zeros(len(ids), batch.mask.shape[1], device=self.device)
+        places = tuple(index.to(self.device) for index in inputs.target)
+        empty = torch.zeros(inputs.shape, device=self.device)
         return empty.index_put(places, values[0]), empty.index_put(places, values[1])
 
     def gradients(self, batch: RolloutBatch, weights: Mapping[str, torch.Tensor]) -> dict[str, np.ndarray]:
@@ -114,7 +131,7 @@ class Policy:
         seeds = [*basis[:rank], mask.float() / mask.sum()]
         sums = [torch.zeros(len(self.share), device=self.device) for _ in seeds]
         for rows in self._chunks(batch):
-            values = self.forward(batch, rows)
+            values = self.forward(self.inputs(batch, rows))
             for place, one in enumerate(seeds):
                 on = one[rows].to(self.device)
                 objective = (on * values[place == rank]).sum()

@@ -26,8 +26,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--estimators",
         default="grpo,gtpo,grpo_s",
-        help=f"{', '.join(LABELS)} or FILE.py:NAME, a function of your own, with commas between them (all of ours, "
-        "with their controls)",
+        help=f"{', '.join(LABELS)} or FILE.py:NAME, a function of your own, with commas between them "
+        "(grpo,gtpo,grpo_s); the last two bring their controls",
     )
     training = argparse.ArgumentParser(add_help=False)
     shaping_flags(training.add_argument)
