@@ -113,7 +113,9 @@ def report(result, predicted, out):
     """The table: bootstrap over steps and prompts, both methods on the same draw."""
     draw, record = np.random.default_rng(0), {}
     for eta in SIZES:
-        ratio = result["GRPO"][eta].mean() / (eta * predicted["GRPO"]["reward"].value)
+        ratio = result["GRPO"][eta].mean() / (
+            eta * predicted["GRPO"]["reward"].value / 8
+        )  # a group's gradient is a sum
         print(f"step {eta:g}: GRPO rises {result['GRPO'][eta].mean():+.5f}, real over predicted {ratio:.3f}")
         picks = [(draw.integers(0, STEPS, STEPS), draw.integers(0, MEASURING, MEASURING)) for _ in range(2000)]
         for name in METHODS[1:]:
