@@ -7,6 +7,7 @@ import subprocess
 from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -32,6 +33,10 @@ PARITY = """def reward_func(queries, prompts, labels):
     return {"rewards": [float((len(queries[0]) - len(prompts[0])) % 2 == int(labels[0]) % 2)]}
 """
 """A response is right where its length has its label's parity."""
+IDEA = """def idea(entropy, logprob, mask, correct, reward, group):
+    reward = reward.view(-1, 5)
+    return entropy * (reward - reward.mean(1, keepdim=True)).view(-1, 1)
+"""
 Start = Callable[..., tuple[int, str, str]]
 
 
@@ -169,29 +174,46 @@ def test_a_reward_function_that_fails_is_named(tmp_path: Path) -> None:
     assert_refusal(str(failed.value), "--reward.remote_url", "own.py", "KeyError", "rewards")
 
 
+def test_a_prompt_has_the_tokens_that_training_gives_it(tokenizer: Any) -> None:
+    engine = SimpleNamespace(model_config=SimpleNamespace(max_model_len=24))
+    llm = SimpleNamespace(get_tokenizer=lambda: tokenizer, llm_engine=engine)
+    row = Row("line 3", "2+2?", "4", {})  # type: ignore[arg-type]
+    found = {"<user>2+2?<end><assistant>": (True, None), "2+2?": (False, None), "Q: 2+2?\nA:": (False, "Q: {}\nA:")}
+    for text, (chat, template) in found.items():
+        sampler = rollouts.Sampler(llm, mock.Mock(), Namespace(chat=chat, template=template))
+        assert tokenizer.decode(sampler.prompt(row)) == text
+    sampler.args.template = "Question: {}, and then the answer"
+    with pytest.raises(UserError) as failed:
+        sampler.prompt(row)
+    assert_refusal(str(failed.value), "line 3", "35 tokens", "at most 24")
+
+
 @pytest.mark.engine
 def test_any_model_and_a_runs_policy_are_compared_on_what_vllm_samples(
     policy: Path, written: Callable[..., Path], tmp_path: Path
 ) -> None:
     """First with the reward service, on a question that this policy answers now and then; then by a run's settings,
-    with its reward function, where it was moved to."""
+    with functions of one's own for the reward and the weights, where it was moved to."""
     data, run = written(*[{"question": "30*32?", "label": 5}] * 48), tmp_path / "run"
     run.mkdir()
-    (run / "parity.py").write_text(PARITY)
+    (run / "own.py").write_text(PARITY + IDEA)
     settings = {"ckpt.output_dir": "elsewhere", "data.prompt_dataset": str(data), "data.input_key": "question"}
-    settings |= {"reward.remote_url": str(run / "parity.py"), "data.apply_chat_template": False}
+    settings |= {"reward.remote_url": str(run / "own.py"), "data.apply_chat_template": False}
     settings |= {"rollout.n_samples_per_prompt": 5, "rollout.max_new_tokens": 4, "rollout.batch_size": 8}
     (run / "run.json").write_text(json.dumps({"settings": settings}))
     policy.rename(run / "model")
     first = f"--model {run}/model --data {data} --out {tmp_path}/out --input_key question --n 16 --max_new_tokens 2"
     program = "import sys; from openrlhf_gtpo.cli import main; sys.exit(any(main(a.split()) for a in sys.argv[1:]))"
-    words = [f"compare {one} --device cpu --estimators gtpo" for one in (first, f"--run {run} --prompts 20")]
+    first += " --estimators gtpo --shaping.alpha2 0"
+    words = [
+        f"compare --device cpu {one}" for one in (first, f"--run {run} --prompts 20 --estimators {run}/own.py:idea")
+    ]
     done = subprocess.run([preloaded.python(), "-c", program, *words], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr[-3000:]
     found = [json.loads((folder / "compare.json").read_text()) for folder in (tmp_path / "out", run / "compare")]
     of = [(one["prompts"], one["responses to each"], one["prompts of an update"], one["model"]) for one in found]
     assert of == [(48, 16, 16, f"{run}/model"), (20, 5, 8, f"{run}/model")]
     assert 0 < found[0]["pass rate"] < 0.2 < found[1]["pass rate"] < 0.8
-    for methods in (one["methods"] for one in found):
-        assert len({methods[name]["signal"]["mean"] for name in methods}) == 4, "entropies make a difference"
+    assert [list(one["methods"]) for one in found] == [["GRPO", "GTPO"], ["GRPO", "own.py:idea"]]
+    assert found[1]["methods"]["own.py:idea"]["signal"]["mean"] != pytest.approx(1, abs=1e-6), "it got entropies"
     assert "nanobind" not in done.stderr, "the engine outlived the command"
