@@ -142,7 +142,7 @@ def estimator_named(name: str) -> Estimator | None:
     if not os.path.isfile(path):
         raise ValueError(f"There is no file {path}: name one, FILE.py:NAME.")
     try:
-        found = functions_of(path).get(function)
+        found = functions_of(os.path.abspath(path)).get(function)
     except Exception as error:  # a user's file may raise anything
         line = traceback.extract_tb(error.__traceback__)[-1].lineno
         raise ValueError(f"{path} cannot be run: {type(error).__name__} in line {line}: {error}.") from error
@@ -159,8 +159,8 @@ def estimator_named(name: str) -> Estimator | None:
 
 @functools.cache
 def functions_of(path: str) -> dict[str, Any]:
-    """The names that a user's file defines. It is run once in a process, with its folder on the path."""
-    path = os.path.abspath(path)
+    """The names that a user's file, an absolute path, defines. It is run once in a process, with its folder on the
+    path."""
     folder = os.path.dirname(path)
     if folder not in sys.path:
         sys.path.append(folder)

@@ -4,6 +4,7 @@ exact entropies, graded as training does."""
 import argparse
 import contextlib
 import json
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -156,7 +157,7 @@ def question(row: Row) -> str:
 
 def _own(path: str) -> Grader:
     try:
-        function = functions_of(path).get("reward_func")
+        function = functions_of(os.path.abspath(path)).get("reward_func")
     except Exception as error:  # a user's file may raise anything
         raise SettingsError(f"--reward.remote_url {path} cannot be run: {type(error).__name__}: {error}.") from error
     if not callable(function):
