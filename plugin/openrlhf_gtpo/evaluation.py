@@ -9,13 +9,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from math_reward.client import Client, ClientError, Item, Result
+from math_reward.client import Client
 from openrlhf_gtpo import sampling
 from openrlhf_gtpo.algorithms.pass_at_k import bootstrap, pass_at_k
 from openrlhf_gtpo.data.sources import DataUnusable
 from openrlhf_gtpo.data.table import Row, rows
 from openrlhf_gtpo.data.tokenizer import end_of_turn
-from openrlhf_gtpo.errors import SettingsError, UserError
+from openrlhf_gtpo.errors import SettingsError
 from openrlhf_gtpo.flags import COUNT, MODE_HELP, MODES, SECONDS, WEIGHT, number
 from openrlhf_gtpo.sampling import say
 from openrlhf_gtpo.seeds import derived
@@ -147,13 +147,9 @@ def _sampled_and_graded(
     ]
     outputs = llm.chat(chats, parameters)
     sampled = [(place, i, one) for place, output in enumerate(outputs) for i, one in enumerate(output.outputs)]
-    questions = ["\n".join(message["content"] for message in chat) for chat in chats]
-    how = {"mode": args.reward_mode} if args.reward_mode else None
-    items = [Item(one.text, str(table[place].label), questions[place], how) for place, _, one in sampled]
-    try:
-        results = [result for result in client.grade_many(items) if isinstance(result, Result)]
-    except ClientError as error:
-        raise UserError(str(error)) from None
+    results = sampling.graded(
+        client, [one.text for *_, one in sampled], [table[place] for place, *_ in sampled], args.reward_mode
+    )
     for (place, i, one), result in zip(sampled, results, strict=True):
         nats = entropies(one)
         yield Response(

@@ -4,15 +4,16 @@ hook, and the reward service's client."""
 import contextlib
 import importlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from math_reward.client import Client
+from math_reward.client import Client, ClientError, Item, Result
+from openrlhf_gtpo.data.table import Row
 from openrlhf_gtpo.device import choose_device
 from openrlhf_gtpo.engine import one_message
 from openrlhf_gtpo.engine.offline import offline_engine
-from openrlhf_gtpo.errors import SettingsError, reason
+from openrlhf_gtpo.errors import SettingsError, UserError, reason
 from openrlhf_gtpo.rewards.embedded import start_embedded_service
 
 
@@ -45,6 +46,27 @@ def reward_client(urls: str | None, flag: str, deadline: float, out: Path) -> It
             except ValueError as error:
                 raise SettingsError(f"{flag}: {error}") from None
         yield stack.enter_context(client)
+
+
+def question(row: Row) -> str:
+    """A prompt as one text."""
+    if isinstance(row.prompt, str):
+        return row.prompt
+    return "\n".join(str(message["content"]) for message in row.prompt)
+
+
+def graded(client: Client, texts: Sequence[str], table: Sequence[Row], mode: str | None) -> list[Result]:
+    """The service's grade of each text, a response to the prompt of its row.
+
+    Raises:
+        UserError: one has none.
+    """
+    how = {"mode": mode} if mode else None
+    items = [Item(text, str(row.label), question(row), how) for text, row in zip(texts, table, strict=True)]
+    try:
+        return [result for result in client.grade_many(items) if isinstance(result, Result)]
+    except ClientError as error:
+        raise UserError(str(error)) from None
 
 
 def merged(model: str, out: Path) -> str:

@@ -97,12 +97,12 @@ def _gradients(
 
     if not groups:
         raise UserError("Interrupted before the first responses were graded: there is nothing to compare.")
-    policy = Policy(args.model, device, args.temperature, args.seed)
     weights = weights_of(groups, estimators, args)
     active = [i for i, one in enumerate(weights) if any(table.any() for table in one.values())]
     rate = np.mean([one.is_correct for group in groups for one in group.policy])
     if not active:
         raise rollouts.none_mixed(len(groups), float(rate))
+    policy = Policy(args.model, device, args.temperature, args.seed)
     order = np.random.default_rng(derived(args.seed, "order") % 2**63).permutation(active)
     found: list[dict[str, np.ndarray]] = []
     begin = said = time.monotonic()
@@ -140,10 +140,7 @@ def weights_of(
     for first in range(0, len(groups), args.batch):
         part = groups[first : first + args.batch]
         batch = RolloutBatch(list(part), seed=derived(args.seed, "weights", first))
-        try:
-            tables = {method.name: method.weights(batch) for method in estimators}
-        except ValueError as error:
-            raise UserError(f"{error}") from error
+        tables = compared.weights_of(estimators, batch)
         for number, group in enumerate(part):
             own = RolloutBatch([group])
             rows = batch.group == number

@@ -60,10 +60,8 @@ def main(argv: Sequence[str]) -> int:
             say(f"warning: the data have {len(groups)} such prompts, not {args.prompts}: intervals need more --data")
         found, made = _valued(sampler, groups, args)
     batch = RolloutBatch([group for group, _ in groups[: len(found)]], seed=derived(args.seed, "weights"))
-    try:
-        credits = {one.name: one.weights(batch)[batch.mask].double().numpy() for one in estimators}
-    except ValueError as error:
-        raise UserError(str(error)) from error
+    weights = compared.weights_of(estimators, batch)
+    credits = {name: one[batch.mask].double().numpy() for name, one in weights.items()}
     tokens = tokens_of(found)
     about = {"model": args.model, "data": args.data, "prompts": len(found), "prompts sampled": len(rates)}
     about |= {"pass rate": float(np.mean(rates)), "responses to each": args.n, "tokens": len(tokens.prompt)}

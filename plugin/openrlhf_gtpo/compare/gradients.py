@@ -50,15 +50,11 @@ class Policy:
             device: cpu or gpu.
             temperature: by which logits are divided, as in training.
             seed: of the coordinates that are kept.
-
-        Raises:
-            SettingsError: it does not fit the memory.
         """
         from transformers import AutoModelForCausalLM
 
         self.device = torch.device("cuda" if device == "gpu" else "cpu")
         dtype = _dtype(name, device)
-        check_memory(name, device)
         self.model = AutoModelForCausalLM.from_pretrained(
             name, dtype=dtype, attn_implementation="sdpa", trust_remote_code=True
         )

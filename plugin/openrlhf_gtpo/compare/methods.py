@@ -3,7 +3,7 @@
 import argparse
 import copy
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from openrlhf_gtpo.algorithms.estimators import ESTIMATORS, Estimator, estimator
 from openrlhf_gtpo.algorithms.forking import forking_tokens
 from openrlhf_gtpo.algorithms.punishment import overlong_punishment
 from openrlhf_gtpo.batch import RolloutBatch, correctness
-from openrlhf_gtpo.errors import SettingsError
+from openrlhf_gtpo.errors import SettingsError, UserError
 from openrlhf_gtpo.flags import shaping_flags
 
 LABELS = {"grpo": "GRPO", "group_norm": "GRPO", "gtpo": "GTPO", "grpo_s": "GRPO-S"}
@@ -89,6 +89,18 @@ class Method:
         length = batch.mask.sum(-1, keepdim=True)
         mean = batch.entropy.sum(-1, keepdim=True) / length.clamp(min=1)
         return permuted(mean, length > 0, batch.correct, batch.group) * batch.mask
+
+
+def weights_of(methods: Sequence[Method], batch: RolloutBatch) -> dict[str, torch.Tensor]:
+    """Name -> `Method.weights`.
+
+    Raises:
+        UserError: one failed.
+    """
+    try:
+        return {method.name: method.weights(batch) for method in methods}
+    except ValueError as error:
+        raise UserError(str(error)) from error
 
 
 def methods(args: argparse.Namespace) -> list[Method]:

@@ -14,16 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from math_reward.client import Client, ClientError, Item, Result
 from openrlhf_gtpo import sampling
 from openrlhf_gtpo.algorithms.estimators import functions_of
 from openrlhf_gtpo.batch import Group, Response
 from openrlhf_gtpo.data.sources import DataUnusable
 from openrlhf_gtpo.data.table import Row, rows
-from openrlhf_gtpo.data.tokenizer import end_of_turn, rendered, tokens_within
+from openrlhf_gtpo.data.tokenizer import end_of_turn, rendered, tokens_within, without_end
 from openrlhf_gtpo.errors import SettingsError, UserError
 from openrlhf_gtpo.flags import COUNT, MODE_HELP, MODES, SECONDS, number
-from openrlhf_gtpo.sampling import say
+from openrlhf_gtpo.sampling import question, say
 from openrlhf_gtpo.seeds import derived
 from openrlhf_gtpo.vllm_entropy import entropies_and_logprobs, sampling_kwargs
 
@@ -136,23 +135,12 @@ def grader(args: argparse.Namespace) -> Iterator[Grader]:
     out, deadline = args.out, getattr(args, "reward.deadline")
     with sampling.reward_client(url, "--reward.remote_url", deadline, out) as client:
         mode = getattr(args, "reward.mode")
-        yield lambda texts, table: _of_service(client, {"mode": mode} if mode else None, texts, table)
 
+        def grade(texts: Sequence[str], table: Sequence[Row]) -> list[Grade]:
+            results = sampling.graded(client, texts, table, mode)
+            return [Grade(one.reward, one.score, None if one.span is None else one.span[1]) for one in results]
 
-def _of_service(client: Client, how: dict[str, str] | None, texts: Sequence[str], table: Sequence[Row]) -> list[Grade]:
-    items = [Item(text, str(row.label), question(row), how) for text, row in zip(texts, table, strict=True)]
-    try:
-        results = [result for result in client.grade_many(items) if isinstance(result, Result)]
-    except ClientError as error:
-        raise UserError(str(error)) from None
-    return [Grade(one.reward, one.score, None if one.span is None else one.span[1]) for one in results]
-
-
-def question(row: Row) -> str:
-    """A prompt as one text."""
-    if isinstance(row.prompt, str):
-        return row.prompt
-    return "\n".join(str(message["content"]) for message in row.prompt)
+        yield grade
 
 
 def _own(path: str) -> Grader:
@@ -234,10 +222,7 @@ class Sampler:
 
     def spoken(self, tokens: Sequence[int]) -> list[int]:
         """Without the tokens that end it."""
-        own = list(tokens)
-        while own and own[-1] in (self.tokenizer.eos_token_id, self.tokenizer.pad_token_id, self.end):
-            own.pop()
-        return own
+        return without_end(tokens, self.tokenizer, self.end)
 
     def groups(self, table: Sequence[Row], purpose: str, first: int = 0) -> list[Group]:
         """n graded responses to each prompt. Each prompt has its own seed, by its place in the data, where the first

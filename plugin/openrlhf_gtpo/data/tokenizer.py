@@ -59,6 +59,14 @@ def end_of_turn(tokenizer: Any) -> int | None:
     return None
 
 
+def without_end(tokens: Sequence[int], tokenizer: Any, end: int | None) -> list[int]:
+    """Tokens without the end-of-sequence, end-of-turn (``end``) and padding tokens at their end."""
+    own = list(tokens)
+    while own and own[-1] in (tokenizer.eos_token_id, tokenizer.pad_token_id, end):
+        own.pop()
+    return own
+
+
 def tokens_within(characters: int, tokens: list[int], tokenizer: Any) -> int:
     """How many of the last tokens have a text of so many characters or fewer. Most answers stand near the end, so few
     are looked at."""

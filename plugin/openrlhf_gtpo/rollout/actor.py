@@ -33,7 +33,7 @@ from vllm.sampling_params import RequestOutputKind
 from math_reward.client import ClientError, Item
 from math_reward.client import Settings as ClientSettings
 from math_reward.client.settings import speaks_grade
-from openrlhf_gtpo.data.tokenizer import end_of_turn, tokens_within
+from openrlhf_gtpo.data.tokenizer import end_of_turn, tokens_within, without_end
 from openrlhf_gtpo.engine import one_message
 from openrlhf_gtpo.errors import UserError
 from openrlhf_gtpo.host import overrides, plain_class
@@ -136,10 +136,7 @@ def completion_tokens(response: dict[str, Any], tokenizer: Any, end: int | None 
     """The policy's tokens, without the prompt and without end-of-sequence, end-of-turn and padding tokens at their
     end."""
     start = response["action_ranges"][0][0] if response["action_ranges"] else len(response["observation_tokens"])
-    tokens = list(response["observation_tokens"][start:])
-    while tokens and tokens[-1] in (tokenizer.eos_token_id, tokenizer.pad_token_id, end):
-        tokens.pop()
-    return tokens
+    return without_end(response["observation_tokens"][start:], tokenizer, end)
 
 
 def number(value: Any, name: str) -> float:
