@@ -1,7 +1,8 @@
 """A reward server on a real socket that does what a test tells it to.
 
-By itself it answers rightly in both protocols: a completion or query such as ``"0.25"`` earns the reward 0.25, and it
-is correct when it equals its reference, so that a reward that reaches the wrong caller is noticed. In a test::
+By itself it answers rightly in both protocols: a completion or query such as ``"0.25"`` earns the reward 0.25, and
+``"13"`` one thirteenth; it is correct when it equals its reference, so that a reward that reaches the wrong caller is
+noticed. In a test::
 
     with FakeRewardServer([Answer(500), Answer(delay=0.1)]) as server:   # a 500, then a slow answer, then right ones
         ...
@@ -74,14 +75,19 @@ def graded(right: float, wrong: float) -> Callable[[Post], Answer]:
     return answer
 
 
+def paid(text: object) -> float:
+    """What a faultless server pays for a number: itself, or one over it, since rewards are from 0 to 1."""
+    return min(number := float(str(text)), 1 / max(number, 1))
+
+
 def right_answer(post: Post) -> dict[str, Any]:
     """The answer of a faultless server."""
     if "items" not in post.payload:
-        return {"rewards": [float(query) for query in post.texts]}
+        return {"rewards": [paid(query) for query in post.texts]}
     return {
         "results": [
             {
-                "reward": float(item["completion"]),
+                "reward": paid(item["completion"]),
                 "correct": item["completion"] == item["reference"],
                 "verdict": "correct" if item["completion"] == item["reference"] else "wrong",
                 "answer": item["completion"],
@@ -102,7 +108,8 @@ def finds(text: str) -> Callable[[Post], Answer]:
     def graded_one(completion: str) -> dict[str, Any]:
         place = completion.find(text)
         span = None if place < 0 else [place, place + len(text)]
-        return {"reward": float(place >= 0), "correct": place >= 0, "verdict": "graded", "span": span}
+        verdict = "correct" if place >= 0 else "wrong"
+        return {"reward": float(place >= 0), "correct": place >= 0, "verdict": verdict, "span": span}
 
     def graded(post: Post) -> Answer:
         results = [

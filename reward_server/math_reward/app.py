@@ -3,18 +3,18 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from fastapi import FastAPI, Request
-from fastapi.responses import JSONResponse
+from fastapi import FastAPI
+from starlette.types import Receive, Scope, Send
 
 from math_reward import __version__
 from math_reward.http.guard import Guard
 from math_reward.http.lifecycle import Lifecycle
+from math_reward.http.log import Log
 from math_reward.http.metrics import Metrics
-from math_reward.http.openapi import DocumentedService
-from math_reward.http.operations import operations_routes
-from math_reward.http.page import page_routes
-from math_reward.http.requests import Unusable
-from math_reward.http.work import work_routes
+from math_reward.http.openapi import document, document_endpoints
+from math_reward.http.operations import operations_endpoints
+from math_reward.http.page import page_endpoints
+from math_reward.http.work import work_endpoints
 from math_reward.page.explain import explain
 from math_reward.pool.pool import Pool
 from math_reward.settings import Settings
@@ -23,38 +23,46 @@ EXPLAINER_QUEUE = 64
 """Items that may wait for an explanation; people send these one at a time."""
 
 
-def create_app(settings: Settings, lifecycle: Lifecycle | None = None) -> FastAPI:
+class Service(FastAPI):
+    """Its guard answers every request. FastAPI writes the document of the routes, and starts and ends the workers."""
+
+    guard: Guard
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await super().__call__(scope, receive, send)
+        else:
+            await self.guard(scope, receive, send)
+
+
+def create_app(settings: Settings, lifecycle: Lifecycle | None = None, log: Log | None = None) -> Service:
     """The service as an ASGI application. Its worker processes start and end with its lifespan.
 
-    The caller drains the service through ``lifecycle``.
+    The caller drains the service through ``lifecycle``, and has the log of its other libraries in ``log``.
     """
-    lifecycle = lifecycle or Lifecycle()
+    lifecycle, log = lifecycle or Lifecycle(), log or Log()
     pool = Pool(settings.workers, settings.deadline, max_queued=settings.max_queued)
-    explainer = Pool(1, settings.deadline, grader=explain, max_queued=EXPLAINER_QUEUE)
-    metrics = Metrics(pool, lifecycle)
+    explainer = Pool(1, settings.deadline, grader=explain, max_queued=EXPLAINER_QUEUE, at_once=False)
+    metrics = Metrics(pool, lifecycle, log)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         async with pool, explainer:
             yield
 
-    app = DocumentedService(
+    app = Service(
         title="math-reward",
         version=__version__,
         description="Grades math completions against reference answers.",
         lifespan=lifespan,
-        # FastAPI's page loads scripts from another site, which could read the token that somebody enters there.
-        docs_url=None if settings.tokens else "/docs",
-        redoc_url=None,
     )
-    app.add_middleware(Guard, settings=settings, lifecycle=lifecycle, metrics=metrics)
-    app.add_exception_handler(Unusable, _unusable)
-    app.include_router(work_routes(settings, pool, metrics))
-    app.include_router(operations_routes(settings, pool, metrics, lifecycle))
-    app.include_router(page_routes(settings, explainer))
+    endpoints = {
+        **work_endpoints(settings, pool, metrics),
+        **operations_endpoints(pool, metrics, lifecycle),
+        **page_endpoints(settings, explainer),
+        # FastAPI's page loads scripts from another site, which could read the token that somebody enters there.
+        **document_endpoints(app, with_page=not settings.tokens),
+    }
+    document(app, endpoints, with_token=bool(settings.tokens))
+    app.guard = Guard(endpoints, settings, lifecycle, metrics, log)
     return app
-
-
-async def _unusable(_: Request, error: Exception) -> JSONResponse:
-    """``Unusable`` has the sentence."""
-    return JSONResponse({"detail": str(error)}, status_code=422)

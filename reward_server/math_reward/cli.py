@@ -1,6 +1,7 @@
 """The command line: ``math-reward serve``, ``math-reward grade`` and ``math-reward compare``."""
 
 import argparse
+import io
 import sys
 from typing import NoReturn
 
@@ -17,6 +18,8 @@ class _Parser(argparse.ArgumentParser):
 
 def main() -> None:
     """Entry point of ``math-reward``. Exit codes: 0 done (or correct), 1 not correct, 2 wrong usage."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # An answer may be text that the terminal cannot show.
     what = "Grades math completions against reference answers."
     parser: argparse.ArgumentParser = _Parser(prog="math-reward", description=what)
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")

@@ -1,6 +1,9 @@
 """The service's settings: flags first, then MATH_REWARD_* environment variables, then the defaults below."""
 
 import ipaddress
+import os
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -8,6 +11,10 @@ from pydantic import Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from math_reward.limits import DEADLINE, MAX_DEADLINE, MAX_WORKERS, MIN_DEADLINE, usable_cores
+from math_reward.nearest import did_you_mean
+
+OF_OTHERS = re.compile(r"(\w+_)?((SERVICE_(HOST|PORT)|PORT_\d+_(TCP|UDP|SCTP))(_\w+)?=|PORT=\w+://)|(PORTS|MEMORY)=")
+"""Variables of Kubernetes, for every container beside a service whose name begins with math-reward, and of compose."""
 
 
 class Settings(BaseSettings):
@@ -64,7 +71,9 @@ class Settings(BaseSettings):
 
     @model_validator(mode="before")
     @classmethod
-    def _read_token_file(cls, values: Any) -> Any:
+    def _read_environment(cls, values: Any) -> Any:
+        if "://" in str(values.get("port")):  # Kubernetes' word for the service that is named math-reward
+            values = {name: value for name, value in values.items() if name != "port"}
         if "address" in values:  # Compose passes on what was left empty.
             values = {name: value for name, value in values.items() if value != ""}
         path = values.get("token_file")
@@ -74,7 +83,11 @@ class Settings(BaseSettings):
             return {name: value for name, value in values.items() if name != "token_file"}
         if values.get("token") is not None:
             raise ValueError("Set MATH_REWARD_TOKEN or MATH_REWARD_TOKEN_FILE, not both")
-        return {**values, "token": _read_tokens(Path(path))}
+        try:
+            return {**values, "token": Path(path).read_text(encoding="utf-8")}
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+            raise ValueError(f"MATH_REWARD_TOKEN_FILE, {path}, cannot be read: {why}") from None
 
     @model_validator(mode="after")
     def _refuse_what_is_unsafe(self) -> "Settings":
@@ -82,6 +95,10 @@ class Settings(BaseSettings):
             raise ValueError(
                 "The token is empty: put a token into MATH_REWARD_TOKEN or MATH_REWARD_TOKEN_FILE, or unset it"
             )
+        for number, token in enumerate(self.token.get_secret_value().splitlines() if self.token else [], 1):
+            if len(token.split()) > 1 or not (token.isascii() and token.strip().isprintable()):
+                where = f"MATH_REWARD_TOKEN_FILE, {self.token_file}" if self.token_file else "MATH_REWARD_TOKEN"
+                raise ValueError(f"{where}, line {number}: write one token on each line, in ASCII, and no name")
         if self.keyfile is not None and self.certfile is None:
             raise ValueError("A key needs its certificate: set --certfile, or MATH_REWARD_CERTFILE")
         if self.max_pending_bytes < self.max_body_bytes:
@@ -116,12 +133,24 @@ def load_settings(**flags: Any) -> Settings:
     """Settings from the flags that are not None, then the environment, then the defaults.
 
     Raises:
-        SettingsError: a value is out of bounds, or the combination is unsafe.
+        SettingsError: a value is out of bounds, the combination is unsafe, or a variable is mistyped.
     """
+    if mistyped := " ".join(_mistyped()):
+        raise SettingsError(mistyped)
     try:
         return Settings(**{name: value for name, value in flags.items() if value is not None})
     except ValidationError as error:
         raise SettingsError(" ".join(_sentence(reason) for reason in error.errors())) from None
+
+
+def _mistyped() -> Iterator[str]:
+    """A sentence for each variable with our prefix that is no setting."""
+    for variable, value in os.environ.items():
+        name = variable.lower().removeprefix("math_reward_")
+        known = name == variable.lower() or name in Settings.model_fields
+        if not known and not OF_OTHERS.match(f"{name.upper()}={value}"):
+            hint = did_you_mean(name, Settings.model_fields, "unset it, or see `math-reward serve --help`")
+            yield f"{name} ({variable}) is no setting of the service{hint}"
 
 
 def _sentence(reason: Any) -> str:
@@ -133,26 +162,8 @@ def _sentence(reason: Any) -> str:
     return f"{name} (MATH_REWARD_{name.upper()}): {message[0].lower()}{message[1:]}."
 
 
-def _read_tokens(path: Path) -> str:
-    """The text of a file of tokens. Raises ValueError with a sentence, without its full stop."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"MATH_REWARD_TOKEN_FILE, {path}, cannot be read: {_reason(error)}") from None
-    for number, line in enumerate(text.splitlines(), 1):
-        if len(line.split()) > 1 or not (line.isascii() and line.strip().isprintable()):
-            raise ValueError(
-                f"MATH_REWARD_TOKEN_FILE, {path}, line {number}: write one token on each line, and no name"
-            )
-    return text
-
-
 def _is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def _reason(error: OSError | UnicodeDecodeError) -> str:
-    return error.strerror or str(error) if isinstance(error, OSError) else "it is not UTF-8 text"

@@ -429,6 +429,33 @@ def many_bodies(server: LiveServer) -> Outcome:
     return Outcome(shown, set(statuses) <= {0, 200, 422, 429}, 64.0)
 
 
+def unread_answers(server: LiveServer) -> Outcome:
+    """90 clients that send 4 MB each and read nothing of their answers."""
+    own = psutil.Process(server.process.pid)
+    before = own.memory_info().rss
+    post = raw_post(*({"completion": "1", "reference": f"{'x' * 2000} {i}"} for i in range(1900)))
+    with contextlib.ExitStack() as clients:
+        for _ in range(90):
+            connection = clients.enter_context(connect(server))
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            with contextlib.suppress(OSError):
+                connection.sendall(post)
+                connection.recv(1, socket.MSG_PEEK)
+        grown = (own.memory_info().rss - before) / MIB
+    return Outcome(f"{grown:.0f} MiB more", grown < 100, 64.0)
+
+
+def choices(server: LiveServer) -> Outcome:
+    """Lists of letters that are no answer, which once took exponential time."""
+    texts = [
+        r"\boxed{" + sign.join(f"({letter})" for letter in "ABCDEFGHIJ" * 4) + " x}" for sign in (" ", ", ", " and ")
+    ]
+    start = time.perf_counter()
+    verdicts = grade(server, *({"completion": text, "reference": "A"} for text in texts * 40))
+    seconds = time.perf_counter() - start
+    return Outcome(f"{'/'.join(sorted(set(verdicts)))} in {seconds:.1f} s", "timeout" not in verdicts and seconds < 2)
+
+
 def endless_head(server: LiveServer) -> Outcome:
     """64 MB of header lines on one connection."""
     sent, lines = 0, (b"X-A: " + b"a" * 1000 + b"\r\n") * 64
@@ -475,6 +502,8 @@ def attacks(items: int) -> dict[str, Attack]:
         "4 MB of escapes": posted(path, '{"items":[{"reference":"1","completion":"', "\\n", '"}]}', 200),
         "4 MB of one member again and again": posted(path, f'{one}"1"', ',"options":{}', "}]}", 200),
         "48 bodies of 4 MB at once": many_bodies,
+        "90 clients that read no answer": unread_answers,
+        "120 lists of letters": choices,
         "64 MB of header lines": endless_head,
         "500 readiness checks": readiness,
     }

@@ -7,6 +7,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psutil
@@ -21,10 +22,12 @@ class LiveServer:
     """``math-reward serve`` as a child process. Closing its standard input stops it, should a test fail half-way.
 
     With ``stub=True`` its grader also obeys commands, see ``stub_graders.obey_or_grade``. ``ulimit``: a limit of the
-    shell that starts it.
+    shell that starts it. ``unread``: its standard error is a pipe that nobody reads.
     """
 
-    def __init__(self, *options: str, stub: bool = False, ulimit: str | None = None, **environment: str) -> None:
+    def __init__(
+        self, *options: str, stub: bool = False, ulimit: str | None = None, unread: bool = False, **environment: str
+    ) -> None:
         clean = {name: value for name, value in os.environ.items() if not name.startswith("MATH_REWARD_")}
         program = [str(HERE / "stub_service.py")] if stub else ["-m", "math_reward"]
         shell = [] if ulimit is None else ["bash", "-c", f'ulimit {ulimit} && exec "$@"', "-"]
@@ -33,7 +36,7 @@ class LiveServer:
             [*shell, sys.executable, *program, "serve", "--port", "0", "--exit-on-stdin-close", *options],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=self._log,
+            stderr=subprocess.PIPE if unread else self._log,
             text=True,
             env=clean | environment,
         )
@@ -70,6 +73,8 @@ class LiveServer:
         self.process.wait(timeout=120)
         assert self.process.stdout is not None
         self.process.stdout.close()
+        if self.process.stderr is not None:
+            self.process.stderr.close()
         sys.stderr.write("".join(f"{line}\n" for line in self.log()))  # pytest shows it where a test fails.
         self._log.close()
 
@@ -121,8 +126,8 @@ def serve() -> Iterator[Callable[..., LiveServer]]:
     """Starts live servers and stops them after the module's last test."""
     servers: list[LiveServer] = []
 
-    def start(*options: str, stub: bool = False, ulimit: str | None = None, **environment: str) -> LiveServer:
-        servers.append(LiveServer(*options, stub=stub, ulimit=ulimit, **environment))
+    def start(*options: str, **given: Any) -> LiveServer:
+        servers.append(LiveServer(*options, **given))
         return servers[-1]
 
     yield start

@@ -225,6 +225,12 @@ REFUSED: list[tuple[str, Any, list[str]]] = [
     ("/get_reward?on_no_judgment=refuse", REWARDED, ["'on_no_judgment'", "has on_no_judgement"]),
     ("/get_reward?on_no_judgement=nan", REWARDED, ["'on_no_judgement'", "'zero'", "'refuse'"]),
     ("/v1/grade?strict=1", {"items": []}, ["'strict'", "none"]),
+    (
+        "/v1/grade",
+        {"items": [{"completion": "1", "answer": "1"}]},
+        ["`answer`", "the reference is called `reference`"],
+    ),
+    ("/v1/grade", {"items": [GIVEN | {"completions": "1"}]}, ["the completion is called `completion`"]),
     ("/v1/grade", [GIVEN], ["`object`", "wrap it"]),
     ("/v1/grade", GIVEN, ["`completion`", "wrap it"]),
     ("/v1/grade", {}, ["`items`", "wrap it"]),
@@ -253,7 +259,9 @@ def test_a_faulty_request_is_refused_with_the_place_of_the_fault(
     response = ask.post(path, content=content, headers=JSON)
 
     assert response.status_code == 422
-    assert list(response.json()) == ["detail"]
+    assert response.headers["Content-Type"] == "application/problem+json"
+    about = {"type": "about:blank", "title": "Unprocessable Entity", "status": 422}
+    assert response.json() == {**about, "detail": response.json()["detail"]}
     assert_refusal(response.json()["detail"], *named)
     assert len(response.json()["detail"]) < 400
 
@@ -290,7 +298,7 @@ def test_what_python_writes_and_json_has_not_costs_no_other_item_its_grade(
 
 @pytest.mark.parametrize(
     ("media_type", "status"),
-    [("application/json; charset=utf-8", 200), ("application/problem+json", 200), ("text/plain", 422), ("", 422)],
+    [("application/json; charset=utf-8", 200), ("application/problem+json", 200), ("text/plain", 415), ("", 415)],
 )
 def test_a_body_is_sent_as_json(ask: httpx.Client, media_type: str, status: int):
     """A page of another site may send text/plain without asking first."""
@@ -318,9 +326,9 @@ def test_a_post_without_the_token_is_refused(guarded_server: Any, path: str, hea
     assert response.status_code == 401
     assert response.headers["WWW-Authenticate"] == "Bearer"
     which = ", not this one" if header else ""
-    assert response.json() == {
-        "detail": f"This service needs its token{which}: send the header 'Authorization: Bearer <token>'."
-    }
+    needs = f"This service needs its token{which}: send the header 'Authorization: Bearer <token>'."
+    assert response.json()["detail"] == needs
+    assert response.headers["Connection"] == "close"
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import re
 import resource
 import signal
 import socket
+import subprocess
 import sys
 from collections.abc import Callable
 from operator import methodcaller
@@ -174,6 +175,18 @@ def test_grade_prints_a_table(command: Any):
         "correct   True",
         "stage     exact",
     ]
+
+
+@pytest.mark.parametrize("flags", [[], ["--json"]])
+def test_a_terminal_that_has_only_ascii_gets_an_answer_of_other_characters_escaped(flags: list[str]):
+    command = [sys.executable, "-m", "math_reward", "grade", *flags, r"\boxed{½}", "0.5"]
+    done = subprocess.run(command, env={**os.environ, "PYTHONIOENCODING": "ascii"}, capture_output=True, timeout=120)
+
+    assert (done.returncode, done.stderr) == (0, b"")
+    if flags:
+        assert json.loads(done.stdout)["answer"] == "½"
+    else:
+        assert rb"answer    \xbd" in done.stdout.splitlines()
 
 
 REFUSED = [

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from math_reward.settings import SettingsError, load_settings
+from math_reward.settings import Settings, SettingsError, load_settings
 
 TOP = Path(__file__).parents[2]
 
@@ -60,6 +60,17 @@ def test_it_is_nobody_who_can_write_nothing_become_nothing_and_take_only_so_much
     assert not {"cap_add", "privileged", "volumes", "network_mode", "pid", "ipc", "devices"} & set(reward)
     between_containers = content["networks"]["default"]["driver_opts"]["com.docker.network.bridge.enable_icc"]
     assert between_containers == "${MATH_REWARD_FROM_CONTAINERS:-false}"
+
+
+def test_everybody_who_stops_the_service_gives_it_the_time_that_its_drain_takes():
+    page = (TOP / "docs" / "reward-service.md").read_text(encoding="utf-8")
+    compose = yaml.safe_load((TOP / "docker-compose.yml").read_text(encoding="utf-8"))["services"]["reward"]
+    seconds = Settings.model_fields["drain_seconds"].default + 10
+    assert f"have `--drain-seconds` ({seconds - 10:g}). Allow it {seconds:g} seconds." in page
+    assert f"TimeoutStopSec={seconds:g}\n" in page
+    assert compose["stop_grace_period"] == f"{seconds:g}s"
+    embedded = (TOP / "plugin" / "openrlhf_gtpo" / "rewards" / "embedded.py").read_text(encoding="utf-8")
+    assert f"\nSTOP_SECONDS = {seconds}  " in embedded
 
 
 def test_compose_takes_the_file_in_a_fresh_clone_and_publishes_to_this_machine_alone(tmp_path: Path):

@@ -45,18 +45,57 @@ def test_a_token_file_has_a_token_on_each_line(monkeypatch: pytest.MonkeyPatch, 
         assert load_settings().tokens == tokens
 
 
-@pytest.mark.parametrize("text", ["", "trainer s3cret", "# comment\ns3cret", "s3crét"])
-def test_a_token_file_that_cannot_be_meant_is_refused_without_the_token(
-    text: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize("variable", ["MATH_REWARD_TOKEN", "MATH_REWARD_TOKEN_FILE"])
+@pytest.mark.parametrize("text", ["", "trainer s3cret", "# comment\ns3cret", "s3crét", "a\ns3c\x7fr3t"])
+def test_a_token_that_cannot_be_meant_is_refused_without_showing_it(
+    text: str, variable: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
     (tmp_path / "token").write_text(text)
-    monkeypatch.setenv("MATH_REWARD_TOKEN_FILE", str(tmp_path / "token"))
+    monkeypatch.setenv(variable, text if variable == "MATH_REWARD_TOKEN" else str(tmp_path / "token"))
 
     with pytest.raises(SettingsError) as refusal:
         load_settings()
 
-    assert_refusal(str(refusal.value), "MATH_REWARD_TOKEN_FILE")
-    assert "s3cr" not in str(refusal.value)
+    assert_refusal(str(refusal.value), variable)
+    assert "s3c" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "named"),
+    [
+        ("WORKRES", "did you mean workers?"),
+        ("MAX_BODY", "did you mean max_body_bytes"),
+        ("LISTEN_PORT", "math-reward serve --help"),
+        ("SERVICE", "math-reward serve --help"),
+    ],
+)
+def test_a_variable_that_is_no_setting_is_refused_with_the_nearest_that_is_one(
+    name: str, named: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv(f"MATH_REWARD_{name}", SECRET)
+
+    with pytest.raises(SettingsError) as refusal:
+        load_settings(port=1)
+
+    assert_refusal(str(refusal.value), f"MATH_REWARD_{name}", named)
+    assert SECRET not in str(refusal.value)
+
+
+def test_variables_of_kubernetes_and_of_compose_stop_no_start(monkeypatch: pytest.MonkeyPatch):
+    """Kubernetes describes a service named math-reward, or math-reward-2, to every container of its namespace."""
+    for service in ("MATH_REWARD", "MATH_REWARD_2"):
+        monkeypatch.setenv(f"{service}_SERVICE_HOST", "10.0.0.7")
+        monkeypatch.setenv(f"{service}_SERVICE_PORT", "8000")
+        monkeypatch.setenv(f"{service}_SERVICE_PORT_HTTP", "8000")
+        monkeypatch.setenv(f"{service}_PORT", "tcp://10.0.0.7:8000")
+        monkeypatch.setenv(f"{service}_PORT_9000_TCP", "tcp://10.0.0.7:9000")
+        for part in ("PROTO", "PORT", "ADDR"):
+            monkeypatch.setenv(f"{service}_PORT_9000_TCP_{part}", "1")
+    monkeypatch.setenv("MATH_REWARD_PORTS", "8000-8001")
+    monkeypatch.setenv("MATH_REWARD_MEMORY", "4g")
+    monkeypatch.setenv("OUR_MATH_REWARD_URL", "http://10.0.0.7")
+
+    assert [load_settings().port, load_settings(port=1).port] == [8000, 1]
 
 
 def test_the_token_is_never_shown(monkeypatch: pytest.MonkeyPatch):

@@ -22,7 +22,7 @@ import httpx
 from openrlhf_gtpo.errors import UserError
 
 START_SECONDS = 120.0  # the first start on a cold disk imports SymPy and FastAPI
-STOP_SECONDS = 10.0  # the service itself waits 5 s for answers under way
+STOP_SECONDS = 18.0  # what docs/reward-service.md allows a service: its --drain-seconds, and ten more
 LISTENING = re.compile(r"^math-reward listening on (http://\S+)\n", re.MULTILINE)
 MISSING = re.compile(r"No module named '?([\w.]+)")
 # Settings of the user's own service. Here they would open this one to the network, or replace its token or protocol.

@@ -16,7 +16,7 @@ from time import monotonic
 from typing import Any
 
 from math_reward.client.endpoints import Endpoint, pause
-from math_reward.client.errors import ClientClosed, ClientError, Refused, Unavailable
+from math_reward.client.errors import ClientClosed, ClientError, NotJudged, Refused, Unavailable
 from math_reward.client.protocols import Item, Outcome, Result
 from math_reward.client.settings import Settings
 from math_reward.client.waiting import AnyItem, Batch, Waiting, next_items, started
@@ -166,8 +166,8 @@ class AsyncClient:
         """
         now = monotonic()
         self._give_up_late(now)
-        while (endpoint := self._choose(now)) and (batch := self._next_batch(endpoint, now)):
-            self._send(batch, endpoint, now)
+        while found := self._next(now):
+            self._send(*found, now)
         if self._alarm is not None:
             self._alarm.cancel()
         if self._queue or self._again:
@@ -187,23 +187,28 @@ class AsyncClient:
         for batch in [batch for batch in self._again if batch.give_up_at <= now]:
             self._again.remove(batch)
             for waiting in batch.waiting:
-                self._fail(waiting, batch.endpoint, batch.attempts)
+                if isinstance(waiting.failure, Refused):  # and those that may take it could not be asked
+                    waiting.failure = Unavailable(f"{waiting.failure}; no other took it within the deadline")
+                self._fail(waiting, batch)
         while self._queue and self._unsent_until() <= now:
-            self._fail(self._queue.popleft(), self._endpoints[0], attempts=0)
+            self._fail(self._queue.popleft(), Batch([], self._endpoints[0], now))
 
-    def _choose(self, now: float) -> Endpoint | None:
-        """The service that may be asked now and has the fewest open requests, in turn."""
+    def _next(self, now: float) -> tuple[Batch, Endpoint] | None:
+        """What may be sent now, and the service with the fewest open requests that may be asked for it, in turn."""
         if sum(endpoint.in_flight for endpoint in self._endpoints) >= self.settings.max_in_flight:
             return None
         free = [endpoint for endpoint in self._endpoints if endpoint.is_free(now)]
-        if not free and not self.settings.deadline:
-            free = self._endpoints  # with a single attempt there is no later
-        return min(free, key=lambda endpoint: endpoint.in_flight, default=None)
+        if all(endpoint.refuses for endpoint in self._endpoints) or not (free or self.settings.deadline):
+            free = self._endpoints  # there is nothing to wait for, and with a single attempt no later
+        for endpoint in sorted(free, key=lambda endpoint: endpoint.in_flight):
+            if batch := self._next_batch(endpoint, now):
+                return batch, endpoint
+        return None
 
     def _next_batch(self, endpoint: Endpoint, now: float) -> Batch | None:
         """What is to be asked again, else the queue's next batch once it is full or its first item has waited."""
         for batch in self._again:
-            if batch.due <= now:
+            if batch.due <= now and endpoint not in batch.refused:
                 self._again.remove(batch)
                 return batch
         queue = self._queue
@@ -241,7 +246,8 @@ class AsyncClient:
         finally:
             endpoint.in_flight -= 1
         now, first = monotonic(), outcomes[0]
-        if isinstance(first, Unavailable) and all(isinstance(outcome, Unavailable) for outcome in outcomes):
+        refuses = isinstance(first, Refused) and first.cause.refuses_all and len(self._endpoints) > 1
+        if isinstance(first, ClientError) and (refuses or all(isinstance(one, Unavailable) for one in outcomes)):
             endpoint.failed(first, now)
         else:
             endpoint.succeeded()
@@ -253,20 +259,27 @@ class AsyncClient:
     def _deliver(self, batch: Batch, outcomes: Sequence[Outcome], now: float) -> None:
         """Hands out what a request came to, and keeps what is to be asked again."""
         again: list[Waiting] = []
+        first = outcomes[0]
+        # Another service's own fault is none of an item. What one refused for its own sake gets one try elsewhere.
+        may_succeed = self.settings.deadline > 0 and all(one.cause.refuses_all for one in batch.refused.values())
+        if isinstance(first, Refused) and not isinstance(first, NotJudged):  # then the others are the same
+            may_succeed = first.divisible and len(outcomes) > 1
+            if not may_succeed:
+                batch.refused = {**batch.refused, batch.endpoint: first}
+                left = [endpoint for endpoint in self._endpoints if endpoint not in batch.refused]
+                may_succeed = any(first.cause.refuses_all or endpoint.held_until <= now for endpoint in left)
         for waiting, outcome in zip(batch.waiting, outcomes, strict=True):
             if isinstance(outcome, Result):
                 self._last_result_at = now
                 self._finish(waiting, outcome)
+                for endpoint, why in batch.refused.items():
+                    endpoint.warn(why, now)
                 continue
             waiting.failure = outcome
-            if isinstance(outcome, Refused):
-                may_succeed = outcome.divisible and len(outcomes) > 1
-            else:
-                may_succeed = self.settings.deadline > 0
-            if may_succeed:
+            if may_succeed and not isinstance(outcome, NotJudged):
                 again.append(waiting)
             else:
-                self._fail(waiting, batch.endpoint, batch.attempts)
+                self._fail(waiting, batch)
         if not again:
             return
         # At once in smaller batches or at the next service, or after a pause if every one has had its turn.
@@ -277,14 +290,17 @@ class AsyncClient:
         half = (len(again) + 1) // 2 if again[0].failure.divisible else len(again)
         self._again += [replace(batch, waiting=part, due=due) for part in (again[:half], again[half:]) if part]
 
-    def _fail(self, waiting: Waiting, endpoint: Endpoint, attempts: int) -> None:
-        failure = waiting.failure
-        said = f"The reward service {endpoint.label} {failure}"
+    def _fail(self, waiting: Waiting, batch: Batch) -> None:
+        each = {**batch.refused, batch.endpoint: waiting.failure}
+        said = "; the reward service ".join(f"{one.label} {why}" for one, why in each.items())
+        # What is refused for the item's sake comes first: it says nothing about other items, whatever else is refused.
+        refused = [one for one in (waiting.failure, *each.values()) if isinstance(one, Refused)]
+        failure = next((one for one in refused if not one.cause.refuses_all), waiting.failure)
         if not isinstance(failure, Refused):
-            if attempts > 1:
-                said += f"; that was the last of {attempts} attempts in {monotonic() - waiting.asked_at:.1f} s"
+            if batch.attempts > 1:
+                said += f"; that was the last of {batch.attempts} attempts in {monotonic() - waiting.asked_at:.1f} s"
             said += ". Check the service's log"
-        self._finish(waiting, failure.becomes(f"{said}."))
+        self._finish(waiting, failure.becomes(f"The reward service {said}."))
 
     def _finish(self, waiting: Waiting, outcome: Outcome) -> None:
         if waiting.future.done():  # its caller has gone

@@ -35,6 +35,7 @@ class Endpoint:
         protocol: how questions and answers are written.
         in_flight: open requests; whoever sends them counts.
         held_until: when it may be asked again after a failure.
+        refuses: whether it last refused everything, by its token, path or certificate.
         shares_prompts: whether the service takes each prompt once a request, as its last answer said.
     """
 
@@ -45,7 +46,9 @@ class Endpoint:
         self.shares_prompts = False
         self.in_flight = 0
         self.held_until = -math.inf
+        self.refuses = False
         self._longest_pause = settings.max_backoff
+        self._longest_rest = min(60.0, settings.deadline or 60.0)  # whatever Retry-After says
         self._failures_in_a_row = 0
         self._logged_at = -math.inf
 
@@ -56,13 +59,19 @@ class Endpoint:
     def succeeded(self) -> None:
         """A request has brought results."""
         self._failures_in_a_row = 0
+        self.refuses = False
 
     def failed(self, failure: ClientError, now: float) -> None:
         """A request has brought none: the service is left alone for a while, longer with every failure in a row."""
         if now >= self.held_until:  # else it was under way with one that failed, and says nothing new
             self._failures_in_a_row += 1
             self.held_until = now + pause(self._failures_in_a_row, self._longest_pause)
-        self.held_until = max(self.held_until, now + failure.retry_after)
+        self.held_until = max(self.held_until, now + min(failure.retry_after, self._longest_rest))
+        self.refuses = failure.cause.refuses_all
+        self.warn(failure, now)
+
+    def warn(self, failure: ClientError, now: float) -> None:
+        """Says in the log, once a minute, what the service did in place of grading."""
         if now - self._logged_at >= LOG_INTERVAL:
             self._logged_at = now
             logger.warning("The reward service %s %s. It will be tried again.", self.label, failure)

@@ -9,7 +9,7 @@ class Cause(Enum):
 
     CLOSED = "the client is closed"
     TOKEN = "the service refuses the token, or requires one"
-    PATH = "the service has no such route"
+    PATH = "the service has no such route, or sends requests elsewhere"
     CERTIFICATE = "the service's certificate is not trusted, or the authority's cannot be read"
     ITEM = "the service refuses the item or the request"
     REFERENCE = "the reference answer cannot be read"

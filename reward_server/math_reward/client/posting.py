@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import httpx
 
 from math_reward.client.endpoints import Endpoint
-from math_reward.client.errors import Cause, Refused, Unavailable
+from math_reward.client.errors import BadAnswer, Cause, ClientError, Refused, Unavailable
 from math_reward.client.protocols import Item, Outcome, body, refusal
 from math_reward.client.settings import Settings, trusted
 
@@ -16,6 +16,9 @@ CONNECT_TIMEOUT = 5.0
 KEEPALIVE = 1.0
 """Seconds; shorter than services keep idle connections, so that none is closed during a request."""
 
+ANSWER_BYTES, ITEM_BYTES = 16 * 2**20, 2**16
+"""How long an answer may be, and how much more for each item: it may hold a request's 4 MiB, escaped."""
+
 
 class Connections:
     """The connections of one client. They belong to the event loop that uses them first."""
@@ -24,11 +27,11 @@ class Connections:
         most = settings.max_in_flight
         token = {"Authorization": f"Bearer {settings.token}"} if settings.token else {}
         self._http = httpx.AsyncClient(
-            headers={"Content-Type": "application/json", **token},
+            # A few bytes that are packed can hold gigabytes, and a read of one piece unpacks it whole.
+            headers={"Content-Type": "application/json", "Accept-Encoding": "identity", **token},
             limits=httpx.Limits(max_connections=most, max_keepalive_connections=most, keepalive_expiry=KEEPALIVE),
             verify=trusted(settings.verify),
             timeout=httpx.Timeout(None, connect=min(CONNECT_TIMEOUT, settings.timeout / 2)),  # `ask` limits the whole
-            follow_redirects=True,
             trust_env=False,  # no proxy gets between
         )
 
@@ -36,7 +39,9 @@ class Connections:
         """The outcome for each item, in order; raises a ClientError if the request as a whole failed."""
         content = body(endpoint.protocol, items, endpoint.shares_prompts)
         try:
-            response = await asyncio.wait_for(self._http.post(endpoint.url, content=content), timeout)
+            response, answer = await asyncio.wait_for(self._post(endpoint.url, content, len(items)), timeout)
+        except ClientError:
+            raise
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             if "CERTIFICATE_VERIFY_FAILED" in str(error):
                 todo = "pass verify= the file of its authority, or set SSL_CERT_FILE"
@@ -49,9 +54,30 @@ class Connections:
             why = f"{type(error).__name__}; if it has TLS, its URL needs https://"
             raise Unavailable(f"hung up without an answer ({why})", divisible=True) from None
         if response.status_code >= 400:
-            raise refusal(response.status_code, response.headers.get("Retry-After", ""), response.content)
+            raise refusal(response.status_code, response.headers.get("Retry-After", ""), answer)
+        if (encoding := response.headers.get("Content-Encoding", "identity")) != "identity":
+            raise BadAnswer(f"gave an answer in the encoding {encoding[:20]!r} unasked, check what stands before it")
         endpoint.shares_prompts = response.headers.get("Accept-Prompts") == "shared"
-        return endpoint.protocol.results(response.content, items)
+        return endpoint.protocol.results(answer, items)
+
+    async def _post(self, address: str, content: bytes, items: int) -> tuple[httpx.Response, bytes]:
+        """The answer and its body, from wherever this host redirects to on itself."""
+        url, most = httpx.URL(address), ANSWER_BYTES + ITEM_BYTES * items
+        for _ in range(4):  # to HTTPS, to a path with a slash at its end, and one more
+            async with self._http.stream("POST", url, content=content) as response:
+                if not response.has_redirect_location:
+                    answer = bytearray()
+                    async for part in response.aiter_raw():
+                        answer += part
+                        if len(answer) > most:
+                            raise BadAnswer(f"gave an answer of over {most:,} bytes, check the URL", divisible=True)
+                    return response, bytes(answer)
+            to = url.join(response.headers["Location"])
+            if to.host != url.host or to.scheme not in (url.scheme, "https"):
+                said = f"redirects to {to.scheme}://{to.host}, which gets no completion unless the URL names it"
+                raise Refused(said, Cause.PATH)
+            url = to
+        raise Refused("redirects in a circle, or too often, fix the URL", Cause.PATH)
 
     async def aclose(self) -> None:
         """End all connections."""

@@ -75,7 +75,7 @@ class Result(msgspec.Struct, frozen=True):
     A remote reward model gives no verdict (an empty text), and its completion is correct if its score is 1.
 
     Attributes:
-        reward: 1.0 for a correct completion, else 0.0; of a reward model any finite number.
+        reward: 1.0 for a correct completion, else 0.0; of a reward model any number that is a float32.
         correct: whether it is.
         verdict: a value of ``math_reward.grader.Verdict``, such as ``correct`` or ``no_answer``.
         answer: the answer that was found in the completion.
@@ -140,7 +140,8 @@ class GradeProtocol:
         results = _decoded(answer, _Answer).results
         if len(results) != len(items):
             raise BadAnswer(f"gave {len(results)} results for {len(items)} items", divisible=True)
-        return [no_judgement(result, item) or result for result, item in zip(results, items, strict=True)]
+        pairs = zip(results, items, strict=True)
+        return [no_judgement(result, item) or contradiction(result) or result for result, item in pairs]
 
 
 def no_judgement(result: Result, item: Item) -> ClientError | None:
@@ -155,13 +156,24 @@ def no_judgement(result: Result, item: Item) -> ClientError | None:
     return None
 
 
+def contradiction(result: Result) -> ClientError | None:
+    """The error for a grade that disagrees with itself; a wrong answer may earn a part, or a right one lose a part."""
+    right = result.verdict == "correct"
+    if result.correct == right == result.score and (0 < result.reward <= 1 if right else 0 <= result.reward < 1):
+        return None
+    said = f"the reward {result.reward:g}, the score {result.score:g} and the verdict {result.verdict[:40]!r}"
+    return BadAnswer(f"contradicts itself with {said}, update it or check the URL")
+
+
 def ends_of(prompt: str) -> str:
     """Enough of a prompt to find its row: many rows begin alike, and many end alike."""
     return prompt if len(prompt) <= 200 else f"{prompt[:100]} ... {prompt[-100:]}"
 
 
 _ONE = msgspec.Meta(min_length=1, max_length=1)
-_Value = bool | float | Annotated[list[bool | float | Annotated[list[bool | float], _ONE]], _ONE]
+# A trainer makes tensors of float32 of them, where 1e39 is infinite.
+_Number = bool | Annotated[float, msgspec.Meta(ge=-3.4e38, le=3.4e38)]
+_Value = _Number | Annotated[list[_Number | Annotated[list[_Number], _ONE]], _ONE]
 
 
 class _Values(msgspec.Struct):

@@ -32,7 +32,7 @@ class Settings:
         batch_size: most items in one request.
         batch_wait: seconds that a single item waits for others to share its request.
         max_in_flight: most requests at once, over all services.
-        max_backoff: most seconds between two attempts, unless a service asks for more by Retry-After.
+        max_backoff: most seconds between two attempts; up to 60, and the deadline, if Retry-After asks for more.
         reward_models: whether a URL with a path of its own, which does not end in ``/v1/grade``, is a remote reward
             model, asked by OpenRLHF's protocol, one item a request; else it is a reward service behind that path.
 

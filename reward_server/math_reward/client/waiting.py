@@ -46,6 +46,7 @@ class Batch:
         give_up_at: when nobody waits for them any more.
         due: when they may be asked for again.
         attempts: requests sent.
+        refused: what each service said that will not take them. It is replaced and never changed, as halves share it.
     """
 
     waiting: list[Waiting]
@@ -53,6 +54,7 @@ class Batch:
     give_up_at: float
     due: float = 0.0
     attempts: int = 0
+    refused: Mapping[Endpoint, ClientError] = field(default_factory=dict)
 
 
 def next_items(queue: "deque[Waiting]", size: int) -> list[Waiting]:

@@ -8,7 +8,7 @@ from collections import Counter
 from contextlib import ExitStack
 
 from math_reward.commands.options import add_grading_options, add_row_options, grading_options, named_fields
-from math_reward.commands.refusal import print_report, refusals, refuse
+from math_reward.commands.refusal import refusals, refuse
 from math_reward.limits import usable_cores
 
 MATH_VERIFY_SECONDS = (1.0, 15.0)
@@ -73,13 +73,13 @@ def run(arguments: argparse.Namespace) -> None:
             if written is not None:
                 pair = {"line": row.line, "ours": graded[0].as_dict(), "math_verify": graded[1].as_dict()}
                 written.write(json.dumps(pair) + "\n")
-    print_report("ours               Math-Verify             rows")
+    print("ours               Math-Verify             rows")
     for (mine, others), count in kinds.most_common():
-        print_report(f"{mine:<18} {others:<18} {count:>9,}")
+        print(f"{mine:<18} {others:<18} {count:>9,}")
     for line in (*ours.report("ours         accuracy", LISTED), *theirs.report("Math-Verify  accuracy", LISTED)):
-        print_report(line)
+        print(line)
     for line in differ[:LISTED]:
-        print_report(line)
+        print(line)
     if len(differ) > LISTED:
-        print_report(f"  and {len(differ) - LISTED:,} more, which --output has")
+        print(f"  and {len(differ) - LISTED:,} more, which --output has")
     sys.exit(1 if bad_lines else 0)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from math_reward.commands.options import STANDARD, add_grading_options, add_row_options, grading_options, named_fields
-from math_reward.commands.refusal import print_report, refusals, refuse
+from math_reward.commands.refusal import refusals, refuse
 from math_reward.grader import Grade, Options, Verdict, grade
 from math_reward.limits import usable_cores
 
@@ -83,7 +83,7 @@ def _grade_one(arguments: argparse.Namespace, options: Options) -> NoReturn:
         graded = Grade(Verdict.TIMEOUT, None, arguments.reference, detail)
     row = graded.as_dict()
     if arguments.json:
-        print(json.dumps(row, ensure_ascii=False))
+        print(json.dumps(row))
     else:
         for name, value in row.items():
             if value is not None and name != "span":
@@ -126,5 +126,5 @@ def _grade_file(arguments: argparse.Namespace, options: Options) -> NoReturn:
     except BrokenPipeError:
         sys.exit(BROKEN_PIPE)
     if arguments.output != STANDARD:
-        print_report(json.dumps(report.as_dict()) if arguments.json else report)
+        print(json.dumps(report.as_dict()) if arguments.json else report)
     sys.exit(0 if report.all_fine else 1)

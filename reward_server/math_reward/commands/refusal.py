@@ -1,6 +1,5 @@
-"""How a command ends: with a report, or when it refuses its arguments."""
+"""How a command ends that refuses its arguments."""
 
-import io
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,10 +24,3 @@ def refusals() -> Iterator[None]:
         refuse(str(error))
     except KeyboardInterrupt:
         sys.exit(130)
-
-
-def print_report(report: object) -> None:
-    """Prints; a reference in it may be text that the terminal cannot show."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
-    print(report)

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 WITHOUT_FLAG = ("address", "from_containers", "token", "token_file")
 """Settings of compose, and secrets, which a command line would show."""
 
+SEND_BUFFER_BYTES = 2**18
+"""How much of an answer the kernel holds of a client that does not read."""
+
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Adds the command's arguments."""
@@ -96,6 +99,8 @@ def _listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         reason = os.strerror(error.errno or 0)
         refuse(f"Cannot listen on {host} port {port}: {reason}. Choose another --host or --port.")
+    # The kernel keeps what a client does not read, for each connection: as much as this, and not megabytes.
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
     # asyncio switches Nagle's algorithm off only for sockets whose ``proto`` is TCP. A socket that is made from a file
     # descriptor finds that out, and so do the connections that it accepts. With Nagle's algorithm the body of an
     # answer waits 40 ms until the client has acknowledged the head.

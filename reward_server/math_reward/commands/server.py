@@ -1,26 +1,33 @@
 """The process that serves: uvicorn as it is, and a drain that answers what is under way and refuses what is new."""
 
+import asyncio
 import gc
+import logging
+import math
 import socket
 import ssl
 import time
 from collections.abc import Callable
 from types import FrameType
+from typing import Any
 
 import uvicorn
 
 from math_reward.app import create_app
+from math_reward.commands.connection import Connection
+from math_reward.http.guard import HEAD_BYTES
 from math_reward.http.lifecycle import Lifecycle
+from math_reward.http.log import Log
+from math_reward.pool.pool import COMPLAINT_SECONDS
 from math_reward.settings import Settings
+
+logger = logging.getLogger(__name__)
 
 KEEP_ALIVE_SECONDS = 75
 """How long an idle connection stays open, so that a client can use it again after a training step."""
 
 ANSWER_SECONDS = 1
 """How long the service, when it stops, has to answer the requests that it could not finish; then it closes them."""
-
-HEAD_BYTES = 32_768
-"""How large the head of a request may be."""
 
 BACKLOG = 4096
 """Connections that may wait to be accepted; the kernel may lower it."""
@@ -46,16 +53,21 @@ class Server(uvicorn.Server):
         self._drain_seconds = settings.drain_seconds
         self._drain_until = float("inf")
         self._ready = ready
+        self._complained_at = -math.inf
+        log = Log()
+        logging.getLogger().addHandler(log)
         # Standard output has only the line of `ready`, and the service writes its own access log.
         config = uvicorn.Config(
-            create_app(settings, self._lifecycle),
+            create_app(settings, self._lifecycle, log),
             access_log=False,
+            log_config=None,
             log_level="warning",
+            proxy_headers=False,  # Anybody can send them; who is behind a proxy stands in its log.
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=ANSWER_SECONDS,
             # uvloop accepts one connection in a round, so a health check would wait behind two thousand new ones.
             loop="asyncio",
-            http="h11",
+            http=Connection,
             h11_max_incomplete_event_size=HEAD_BYTES,
             ws="none",
             backlog=BACKLOG,
@@ -69,11 +81,21 @@ class Server(uvicorn.Server):
         super().__init__(config)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        asyncio.get_running_loop().set_exception_handler(self._complain)
         await super().startup(sockets=sockets)
         gc.collect()
         gc.freeze()  # A collection looks at what requests have made, and not at all modules: that takes 50 ms.
         if self.started:
             self._ready()
+
+    def _complain(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Logs what no request is the cause of. asyncio tries to accept BACKLOG connections when it has no descriptor,
+        and tells of each try."""
+        if "socket.accept()" not in context.get("message", ""):
+            loop.default_exception_handler(context)
+        elif loop.time() - self._complained_at >= COMPLAINT_SECONDS:
+            self._complained_at = loop.time()
+            logger.error("No connection can be accepted (%s): raise `ulimit -n`.", context.get("exception"))
 
     def stop(self) -> None:
         """Ends at once; what is under way has ANSWER_SECONDS."""

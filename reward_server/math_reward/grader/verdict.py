@@ -127,16 +127,8 @@ class Grade:
 
     def as_dict(self) -> dict[str, Any]:
         """The grade as JSON: the same in every answer and file."""
-        return {
-            "verdict": self.verdict.value,
-            "answer": self.answer,
-            "reference": self.reference,
-            "reward": self.reward,
-            "correct": self.correct,
-            "stage": None if self.stage is None else self.stage.value,
-            "detail": self.detail,
-            "span": None if self.span is None else list(self.span),
-        }
+        stage = None if self.stage is None else self.stage.value
+        return as_json(self.verdict.value, self.answer, self.reference, self.detail, stage, self.span)
 
     @property
     def correct(self) -> bool:
@@ -146,3 +138,25 @@ class Grade:
     def reward(self) -> float:
         """1.0 for a correct completion and 0.0 for every other verdict."""
         return 1.0 if self.correct else 0.0
+
+
+def as_json(
+    verdict: str,
+    answer: str | None,
+    reference: str,
+    detail: str | None,
+    stage: str | None,
+    span: tuple[int, int] | None,
+) -> dict[str, Any]:
+    """A grade as JSON, from plain values."""
+    correct = verdict == Verdict.CORRECT.value
+    return {
+        "verdict": verdict,
+        "answer": answer,
+        "reference": reference,
+        "reward": 1.0 if correct else 0.0,
+        "correct": correct,
+        "stage": stage,
+        "detail": detail,
+        "span": None if span is None else list(span),
+    }

@@ -7,8 +7,9 @@ from typing import Any, Generic, TypeVar, get_origin, get_type_hints
 import msgspec
 from msgspec import Struct
 
-from math_reward.http.requests import GradeItem, GradeRequest, Unusable
+from math_reward.http.requests import GradeItem, GradeRequest, Unusable, WrongMediaType
 from math_reward.json_lines import float_of
+from math_reward.nearest import nearest
 
 PYTHONS_BYTES = 2**19
 """A longer body must not hold what Python's ``json`` writes and JSON has not: NaN, infinity, half a surrogate pair.
@@ -23,6 +24,14 @@ _OF_ONE_ITEM = {
     "Object missing required field `items`",
     "Expected `object`, got `array`",
     *(f"Object contains unknown field `{name}`" for name in GradeItem.__struct_fields__),
+}
+
+_UNKNOWN = re.compile(r"Object contains unknown field `([^`]*)`")
+# What others call the fields of an item.
+_CALLED = {
+    **dict.fromkeys(("answer", "label", "gold", "ground_truth", "solution", "target", "expected"), "reference"),
+    **dict.fromkeys(("response", "output", "prediction", "generation", "text", "content"), "completion"),
+    **dict.fromkeys(("question", "problem", "query", "instruction"), "prompt"),
 }
 
 _JSON_TYPE = re.compile(rb"application/([^;]+\+)?json *(;.*)?", re.IGNORECASE)
@@ -48,16 +57,17 @@ class BodyReader(Generic[Model]):
         """The body as a struct.
 
         Raises:
-            Unusable: it is not sent as JSON, it is not one of the model, or an array has too many values.
+            WrongMediaType: it is not sent as JSON.
+            Unusable: it is not one of the model, or an array has too many values.
         """
         if not _JSON_TYPE.fullmatch(content_type):
-            raise Unusable("The body must be a JSON object, sent with Content-Type: application/json.")
+            raise WrongMediaType("The body must be a JSON object, sent with Content-Type: application/json.")
         try:
             body = self._decoded(content)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as fault:
             # msgspec says what is wrong and where: "Expected `str`, got `int` - at `$.items[0].completion`".
             said = str(fault)[:SHOWN_CHARACTERS]
-            advice = f"; {WRAP}" if self._model is GradeRequest and said in _OF_ONE_ITEM else ""
+            advice = f"; {WRAP}" if self._model is GradeRequest and said in _OF_ONE_ITEM else _advice(said)
             raise Unusable(f"The body cannot be used: {said}{advice}.") from None
         for name in self._arrays:
             if len(getattr(body, name)) > self._max_items:
@@ -79,6 +89,15 @@ class BodyReader(Generic[Model]):
                 raise
             except (ValueError, RecursionError):
                 raise fault from None
+
+
+def _advice(said: str) -> str:
+    """What a field is called here, for one that other services call otherwise or that is mistyped."""
+    field = _UNKNOWN.match(said)
+    if field is None or field[1] in GradeItem.__struct_fields__:
+        return ""
+    meant = _CALLED.get(field[1].lower()) or next(iter(nearest(field[1], GradeItem.__struct_fields__)), None)
+    return f"; the {meant} is called `{meant}`" if meant else ""
 
 
 def encode(content: Any) -> bytes:

@@ -1,5 +1,6 @@
 """The metrics that Prometheus reads at /metrics."""
 
+import functools
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -10,8 +11,9 @@ from prometheus_client.core import CounterMetricFamily
 from prometheus_client.registry import Collector
 
 from math_reward import __version__
-from math_reward.grader import Stage, Verdict
+from math_reward.grader import Verdict
 from math_reward.http.lifecycle import Lifecycle
+from math_reward.http.log import Log
 from math_reward.pool.item import Graded
 from math_reward.pool.pool import RESTARTS, Pool
 
@@ -22,9 +24,9 @@ GRADING_BUCKETS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0
 class Metrics:
     """The service's metrics, in a registry of their own."""
 
-    def __init__(self, pool: Pool, lifecycle: Lifecycle) -> None:
+    def __init__(self, pool: Pool, lifecycle: Lifecycle, log: Log) -> None:
         self._registry = CollectorRegistry()
-        self._registry.register(_PoolsOwn(pool))
+        self._registry.register(_Counts(pool, log))
         self._requests = self._counter("requests", "HTTP requests answered.", "route", "status")
         self._request_seconds = Histogram(
             "math_reward_request_seconds",
@@ -47,7 +49,9 @@ class Metrics:
         )
         self._gauge("queued_items", "Items that wait for a worker.").set_function(lambda: pool.queued)
         self._gauge("requests_in_flight", "POST requests being answered.").set_function(lambda: lifecycle.in_flight)
-        self._gauge("workers", "Worker processes that are alive.").set_function(lambda: len(pool.pids))
+        workers = Gauge("math_reward_workers", "Worker processes that are alive.", ["lane"], registry=self._registry)
+        for lane in pool.workers:
+            workers.labels(lane).set_function(functools.partial(lambda name: pool.workers[name], lane))
         build = Gauge("math_reward_build_info", "Always 1.", ["version"], registry=self._registry)
         build.labels(__version__).set(1)
         # From the start, since Prometheus sees no increase in a time series that begins with its first event.
@@ -69,28 +73,30 @@ class Metrics:
 
     def items(self, graded: Iterable[Graded]) -> None:
         """Counts items that were answered."""
-        counts: Counter[tuple[Verdict, Stage | None]] = Counter()
+        counts: Counter[tuple[str, str]] = Counter()
         for one in graded:
-            counts[one.grade.verdict, one.grade.stage] += 1
+            counts[one.verdict, one.stage or "none"] += 1
             self._grading_seconds.observe(one.seconds)
-        for (verdict, stage), count in counts.items():
-            self._items.labels(verdict.value, "none" if stage is None else stage.value).inc(count)
+        for labels, count in counts.items():
+            self._items.labels(*labels).inc(count)
 
     def exposition(self) -> bytes:
         """Prometheus' text format."""
         return generate_latest(self._registry)
 
 
-class _PoolsOwn(Collector):
-    """What the pool counts."""
+class _Counts(Collector):
+    """What the pool and the log count."""
 
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+    def __init__(self, pool: Pool, log: Log) -> None:
+        self._pool, self._log = pool, log
 
     def collect(self) -> Iterator[CounterMetricFamily]:
         counts = self._pool.restarts
         name, text = "math_reward_deadline_kills", "Items that ran into the deadline."
         yield CounterMetricFamily(name, text, value=counts["deadline"])
+        name, text = "math_reward_log_lines_dropped", "Lines of the log that nobody read in time."
+        yield CounterMetricFamily(name, text, value=self._log.dropped)
         name, text = "math_reward_worker_restarts", "Worker processes replaced, by reason."
         restarts = CounterMetricFamily(name, text, labels=["reason"])
         for reason in RESTARTS:

@@ -3,10 +3,17 @@
 from typing import Any
 
 import msgspec
-from fastapi import FastAPI
+from fastapi import FastAPI, Security
+from fastapi.openapi.docs import get_swagger_ui_html
+from fastapi.security import HTTPBearer
 from msgspec import Struct
+from starlette.requests import Request
+from starlette.responses import Response
 
+from math_reward.http.bodies import encode
+from math_reward.http.problems import Problem
 from math_reward.http.requests import GradeItem, GradeRequest, RewardRequest
+from math_reward.http.routes import TABLE, Endpoint, Endpoints
 
 EXAMPLES: dict[type[Struct], Any] = {
     GradeRequest: {
@@ -24,25 +31,45 @@ EXAMPLES: dict[type[Struct], Any] = {
 _PLACE = "#/components/schemas/{name}"
 
 
-class DocumentedService(FastAPI):
-    """A FastAPI application whose document has the structs of ``EXAMPLES`` too."""
-
-    def openapi(self) -> dict[str, Any]:
-        """The document; FastAPI keeps it."""
-        if self.openapi_schema is None:
-            super().openapi()["components"]["schemas"] |= schemas()
-        return super().openapi()
-
-
 def json_body(model: type[Struct]) -> dict[str, Any]:
-    """A route's ``openapi_extra``, for a body that the route decodes itself."""
-    schema = {"$ref": _PLACE.format(name=model.__name__)}
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+    """What the document says of a body that the endpoint decodes itself."""
+    content = {"application/json": {"schema": {"$ref": _PLACE.format(name=model.__name__)}}}
+    return {"openapi_extra": {"requestBody": {"required": True, "content": content}}}
+
+
+def document(app: FastAPI, endpoints: Endpoints, with_token: bool) -> None:
+    """Tells the application, which documents them, of the endpoints in TABLE."""
+    token = [Security(HTTPBearer(auto_error=False))] if with_token else []
+    for route in TABLE:
+        endpoint = endpoints.get(route.path)
+        if endpoint is not None and endpoint.documentation is not None:
+            app.add_api_route(
+                route.path,
+                endpoint.call,
+                methods=[route.method],
+                summary=route.text,
+                dependencies=token if route.token else [],
+                **endpoint.documentation,
+            )
+
+
+def document_endpoints(app: FastAPI, with_page: bool) -> Endpoints:
+    """``/openapi.json`` and, ``with_page``, ``/docs``."""
+
+    async def openapi(_: Request) -> Response:
+        written = app.openapi()
+        written["components"]["schemas"] |= schemas()
+        return Response(encode(written), media_type="application/json")
+
+    async def docs(_: Request) -> Response:
+        return get_swagger_ui_html(openapi_url="/openapi.json", title=app.title)
+
+    return {"/openapi.json": Endpoint(openapi)} | ({"/docs": Endpoint(docs)} if with_page else {})
 
 
 def schemas() -> dict[str, Any]:
-    """The JSON schemas of all requests and their parts, by name."""
+    """The JSON schemas of all requests and their parts, and of a refusal, by name."""
     _, components = msgspec.json.schema_components(EXAMPLES, ref_template=_PLACE)
     for model, example in EXAMPLES.items():
         components[model.__name__]["examples"] = [example]
-    return components
+    return components | {Problem.__name__: Problem.model_json_schema()}

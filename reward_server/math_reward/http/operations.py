@@ -1,19 +1,20 @@
-"""The routes for whoever runs the service: health, readiness, metrics."""
+"""The endpoints for whoever runs the service: health, readiness, metrics."""
 
 import asyncio
 
-from fastapi import APIRouter, HTTPException, Response
 from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.requests import Request
+from starlette.responses import Response
 
 from math_reward.grader import Verdict
 from math_reward.http.guard import DRAINING
 from math_reward.http.lifecycle import Lifecycle
 from math_reward.http.metrics import Metrics
-from math_reward.http.schemas import Problem
+from math_reward.http.problems import Refused, documented
+from math_reward.http.routes import Endpoint, Endpoints
 from math_reward.pool.item import Item
 from math_reward.pool.lane import NoWorkers
 from math_reward.pool.pool import Pool, PoolClosed
-from math_reward.settings import Settings
 
 KNOWN = [
     (Item(r"\boxed{\frac{84}{2}}", "42"), Verdict.CORRECT),
@@ -25,6 +26,9 @@ KNOWN = [
 ]
 """Known items and verdicts. They find a grader that gives everything the same verdict, or rewards the prompt."""
 
+CHECK_SECONDS = 5.0
+"""How long a check may take: workers may be busy, and clients of a check seldom wait longer."""
+
 FRESH_SECONDS = 1.0
 """How long the result of a check is used again: anybody may ask at any rate, which must not keep the workers busy."""
 
@@ -34,12 +38,10 @@ class Readiness:
 
     Args:
         pool: the pool whose workers are checked.
-        limit: seconds that a check may take.
     """
 
-    def __init__(self, pool: Pool, limit: float) -> None:
+    def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self._limit = limit
         self._check: asyncio.Task[str | None] | None = None
         self._stale_at = 0.0
 
@@ -58,44 +60,45 @@ class Readiness:
     async def _problem_now(self) -> str | None:
         items = [item for item, _ in KNOWN]
         try:
-            graded = await asyncio.wait_for(self._pool.grade(items, urgent=True), timeout=self._limit)
+            graded = await asyncio.wait_for(self._pool.grade(items, urgent=True), timeout=CHECK_SECONDS)
         except asyncio.TimeoutError:
-            return f"No worker graded the known answers within {self._limit:g} s."
+            return self._pool.problem() or f"No worker graded the known answers within {CHECK_SECONDS:g} s."
         except (NoWorkers, PoolClosed) as error:
             return str(error)
         for (_, expected), got in zip(KNOWN, graded, strict=True):
-            grade = got.grade
-            if grade.verdict is not expected:
-                why = f" {grade.detail}" if grade.detail else ""
-                return f"A known {expected.value} answer was graded {grade.verdict.value!r}.{why}"
-        return None
+            if got.verdict != expected.value:
+                why = f" {got.detail}" if got.detail else ""
+                return f"A known {expected.value} answer was graded {got.verdict!r}.{why}"
+        return self._pool.problem()
 
 
-def operations_routes(settings: Settings, pool: Pool, metrics: Metrics, lifecycle: Lifecycle) -> APIRouter:
-    """``/healthz``, ``/readyz`` and ``/metrics``, which need no token."""
-    router = APIRouter()
-    readiness = Readiness(pool, settings.deadline)
+def operations_endpoints(pool: Pool, metrics: Metrics, lifecycle: Lifecycle) -> Endpoints:
+    """``/healthz``, ``/readyz`` and ``/metrics``."""
+    readiness = Readiness(pool)
 
-    @router.get("/healthz")
-    async def healthz() -> dict[str, str]:
+    async def healthz(_: Request) -> Response:
         """The process is up."""
-        return {"status": "ok"}
+        return _OK
 
-    @router.get("/readyz", responses={503: {"model": Problem}})
-    async def readyz() -> dict[str, str]:
-        """The workers tell known correct answers from known wrong ones. The check overtakes the items that wait, and
-        its result may be a second old.
+    async def readyz(_: Request) -> Response:
+        """The workers tell known correct answers from known wrong ones, and no lane is without one. The check
+        overtakes the items that wait, and its result may be a second old.
         """
-        if lifecycle.draining:
-            raise HTTPException(503, DRAINING)
-        problem = await readiness.problem()
+        problem = DRAINING if lifecycle.draining else await readiness.problem()
         if problem is not None:
-            raise HTTPException(503, problem)
-        return {"status": "ok"}
+            raise Refused(503, problem)
+        return _OK
 
-    @router.get("/metrics", response_class=Response)
-    async def prometheus() -> Response:
+    async def prometheus(_: Request) -> Response:
         """Metrics in Prometheus' text format."""
         return Response(metrics.exposition(), media_type=CONTENT_TYPE_LATEST)
 
-    return router
+    ok = {"response_model": dict[str, str]}
+    return {
+        "/healthz": Endpoint(healthz, documentation=ok),
+        "/readyz": Endpoint(readyz, documentation={**ok, "responses": documented(s503="It is not ready")}),
+        "/metrics": Endpoint(prometheus, documentation={"response_class": Response}),
+    }
+
+
+_OK = Response(b'{"status":"ok"}', media_type="application/json")

@@ -2,15 +2,17 @@
 
 from importlib import resources
 
-from fastapi import APIRouter, Request, Response
 from pydantic import Field
+from starlette.requests import Request
+from starlette.responses import Response
 
 from math_reward.grader import Mode, Options
 from math_reward.http.bodies import BodyReader
 from math_reward.http.openapi import json_body
 from math_reward.http.requests import GradeItem
-from math_reward.http.schemas import GradeResult
-from math_reward.http.work import PROBLEMS, PlainRoute, body_of, graded_by, json_answer, token_documented
+from math_reward.http.routes import Endpoint, Endpoints
+from math_reward.http.schemas import GradeResult, result_of
+from math_reward.http.work import PROBLEMS, body_of, graded_by, json_answer
 from math_reward.pool.pool import Pool
 from math_reward.settings import Settings
 
@@ -36,38 +38,32 @@ class ExplainResponse(GradeResult):
     rule: str | None = Field(description="The rule that decided, in a sentence; null where no trees were compared.")
 
 
-def page_routes(settings: Settings, explainer: Pool) -> APIRouter:
+def page_endpoints(settings: Settings, explainer: Pool) -> Endpoints:
     """``/`` and its files, and ``/v1/explain``.
 
     ``explainer`` is a second pool, whose grader is ``math_reward.page.explain.explain``: so people who use the page
     and trainers do not wait for each other.
     """
     defaults = Options(mode=Mode(settings.mode))
-    router = APIRouter(route_class=PlainRoute)
     requests = BodyReader(GradeItem)
-    for path, (name, media_type) in _FILES.items():
-        _add_file(router, path, name, media_type)
 
-    @router.post(
-        "/v1/explain",
-        response_model=ExplainResponse,
-        dependencies=token_documented(settings),
-        responses=PROBLEMS,
-        openapi_extra=json_body(GradeItem),
-    )
     async def explain(request: Request) -> Response:
         """Grades one completion and says which rule decided."""
         item = body_of(request, requests).item(defaults)
         (graded,) = await graded_by(explainer, request, [item])
-        return json_answer({**graded.as_dict(), "rule": graded.grade.rule}, {"Cache-Control": "no-store"})
+        return json_answer({**result_of(graded), "rule": graded.rule}, {"Cache-Control": "no-store"})
 
-    return router
+    documentation = {"response_model": ExplainResponse, "responses": PROBLEMS, **json_body(GradeItem)}
+    return {
+        "/v1/explain": Endpoint(explain, (), documentation),
+        **{path: _file(name, media_type) for path, (name, media_type) in _FILES.items()},
+    }
 
 
-def _add_file(router: APIRouter, path: str, name: str, media_type: str) -> None:
+def _file(name: str, media_type: str) -> Endpoint:
     content = resources.files("math_reward").joinpath("page", "static", name).read_bytes()
 
     async def file(_: Request) -> Response:
         return Response(content, media_type=media_type, headers=_HEADERS)
 
-    router.add_route(path, file, include_in_schema=False)
+    return Endpoint(file)

@@ -18,6 +18,14 @@ Reference = _OneReference | Annotated[list[_OneReference], Meta(max_length=MAX_R
 class Unusable(ValueError):
     """A request cannot be used; the message is a sentence that says which part of it, and why."""
 
+    status = 422
+
+
+class WrongMediaType(Unusable):
+    """A body is not sent as JSON."""
+
+    status = 415
+
 
 class Body(Struct, forbid_unknown_fields=True):
     """A part of a request's body."""

@@ -7,6 +7,9 @@ from pydantic import BaseModel, Field
 from math_reward.grader import Stage, Verdict
 from math_reward.pool.item import Graded
 
+REFERENCE_CHARACTERS = 200
+"""How much of a reference an answer has."""
+
 
 class GradeResult(BaseModel):
     """The grade of one completion."""
@@ -15,7 +18,10 @@ class GradeResult(BaseModel):
     correct: bool
     verdict: Verdict
     answer: str | None = Field(description="The answer that was found in the completion.")
-    reference: str = Field(description="The reference answer. Of several: the one that matched, else the first.")
+    reference: str = Field(
+        description="The reference answer, at most 200 characters of it. Of several: the one that matched, else "
+        "the first."
+    )
     detail: str | None = Field(description="One sentence that says why, if the verdict alone does not.")
     stage: Stage | None = Field(description="The stage that decided; null if nothing was compared.")
     span: tuple[int, int] | None = Field(
@@ -46,21 +52,23 @@ class RewardResponse(BaseModel):
     )
 
 
+def result_of(graded: Graded) -> dict[str, Any]:
+    """The JSON of a ``GradeResult``. A reference that is no answer may be as long as a body, and is shown in part."""
+    result = graded.as_dict()
+    if len(graded.reference) > REFERENCE_CHARACTERS:
+        result["reference"] = f"{graded.reference[:REFERENCE_CHARACTERS]}…"
+    return result
+
+
 def reward_answer(graded: list[Graded]) -> dict[str, Any]:
     """The JSON of a ``RewardResponse``."""
 
     def per_query(values: list[float]) -> float | list[float]:
         return values[0] if len(values) == 1 else values
 
-    rewards = per_query([g.grade.reward for g in graded])
+    rewards = per_query([float(g.verdict == Verdict.CORRECT.value) for g in graded])
     logs = {
-        f"verdict_{verdict.value}": per_query([float(g.grade.verdict is verdict) for g in graded])
+        f"verdict_{verdict.value}": per_query([float(g.verdict == verdict.value) for g in graded])
         for verdict in Verdict
     }
     return {"rewards": rewards, "scores": rewards, "extra_logs": logs}
-
-
-class Problem(BaseModel):
-    """Why a request was refused."""
-
-    detail: str = Field(examples=["The body cannot be used: Expected `str`, got `int` - at `$.items[3].completion`."])

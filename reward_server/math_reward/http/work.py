@@ -1,20 +1,22 @@
-"""The routes that grade: the service's own protocol and OpenRLHF's."""
+"""The endpoints that grade: the service's own protocol and OpenRLHF's."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Annotated, Any, Literal, TypeVar
 
-from fastapi import APIRouter, HTTPException, Query, Request, Response, Security
-from fastapi.routing import APIRoute
-from fastapi.security import HTTPBearer
+from fastapi import Query
+from starlette.requests import Request
+from starlette.responses import Response
 
 from math_reward.grader import Mode, Options, Verdict
 from math_reward.http.bodies import BodyReader, encode
 from math_reward.http.guard import BODY, STOPPED
 from math_reward.http.metrics import Metrics
 from math_reward.http.openapi import json_body
+from math_reward.http.problems import HUNG_UP, Refused, documented
 from math_reward.http.requests import GradeRequest, RewardRequest
-from math_reward.http.schemas import GradeResponse, Problem, RewardResponse, reward_answer
+from math_reward.http.routes import Endpoint, Endpoints
+from math_reward.http.schemas import GradeResponse, RewardResponse, result_of, reward_answer
 from math_reward.pool.item import Graded, Item
 from math_reward.pool.lane import NoWorkers
 from math_reward.pool.pool import Pool, PoolClosed, QueueFull
@@ -26,25 +28,25 @@ RETRY = {"Retry-After": "1"}
 ACCEPT_PROMPTS = {"Accept-Prompts": "shared"}
 """Tells a client that it may send each prompt once; it cannot know this of a service that may be an older one."""
 
-PROBLEMS: dict[int | str, dict[str, Any]] = {
-    401: {"model": Problem, "description": "No token, or a wrong one"},
-    408: {"model": Problem, "description": "The body did not arrive in time"},
-    413: {"model": Problem, "description": "The body is too big"},
-    422: {"model": Problem, "description": "The body is not JSON, does not fit the schema, or has too many items"},
-    429: {"model": Problem, "description": "Too many items or bytes are under way; see Retry-After"},
-    503: {"model": Problem, "description": "The service stops, or nothing can be graded; see Retry-After"},
-}
+PROBLEMS = documented(
+    s401="No token, or a wrong one",
+    s408="The body did not arrive in time",
+    s413="The body is too big",
+    s415="The body is not sent as JSON",
+    s422="The body does not fit the schema, or has too many items",
+    s429="Too many items or bytes are under way; see Retry-After",
+    s503="The service stops, or nothing can be graded; see Retry-After",
+)
 
 _Model = TypeVar("_Model", bound=Any)
 _T = TypeVar("_T")
 
 
-def work_routes(settings: Settings, pool: Pool, metrics: Metrics) -> APIRouter:
+def work_endpoints(settings: Settings, pool: Pool, metrics: Metrics) -> Endpoints:
     """``/v1/grade`` and ``/get_reward``. They write their JSON themselves, and not through the models that document
     it: an answer may have thousands of results.
     """
     defaults = Options(mode=Mode(settings.mode))
-    router = APIRouter(dependencies=token_documented(settings), responses=PROBLEMS, route_class=PlainRoute)
     grade_requests = BodyReader(GradeRequest, settings.max_items)
     reward_requests = BodyReader(RewardRequest, settings.max_items)
 
@@ -53,55 +55,34 @@ def work_routes(settings: Settings, pool: Pool, metrics: Metrics) -> APIRouter:
         metrics.items(graded)
         return graded
 
-    @router.post("/v1/grade", response_model=GradeResponse, openapi_extra=json_body(GradeRequest))
     async def grade_completions(request: Request) -> Response:
         """Grades completions; the results have the order and the number of the items."""
         items = body_of(request, grade_requests).to_grade(defaults)
         # So that sharing saves bytes and not limits: no request weighs more than one without shared prompts can.
         if sum(len(item.prompt or "") for item in items) > settings.max_body_bytes:
-            raise HTTPException(
+            raise Refused(
                 413,
                 f"The prompts of all items have more than the {settings.max_body_bytes:,} characters that are "
                 "allowed: send fewer items.",
             )
         graded = await grade(request, items)
-        return json_answer({"results": [one.as_dict() for one in graded]}, ACCEPT_PROMPTS)
+        return json_answer({"results": list(map(result_of, graded))}, ACCEPT_PROMPTS)
 
-    @router.post("/get_reward", response_model=RewardResponse, openapi_extra=json_body(RewardRequest))
     async def get_reward(request: Request, on_no_judgement: _OnNoJudgement = "zero") -> Response:
         """OpenRLHF's protocol for remote rewards: cuts the prompt off each query and grades the rest."""
         if on_no_judgement not in ("zero", "refuse"):
-            raise HTTPException(422, "The parameter 'on_no_judgement' is 'zero' or 'refuse'.")
+            raise Refused(422, "The parameter 'on_no_judgement' is 'zero' or 'refuse'.")
         graded = await grade(request, body_of(request, reward_requests).to_grade(defaults))
         if on_no_judgement == "refuse":
             _refuse_what_is_no_judgement(graded)
         return json_answer(reward_answer(graded))
 
-    return router
-
-
-class PlainRoute(APIRoute):
-    """A route whose parameters FastAPI documents and does not read, which would cost a post a fifth of its CPU time.
-    An unknown one is refused: otherwise a mistyped one would have no effect.
-    """
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        known = [parameter.alias for parameter in self.dependant.query_params]
-
-        async def handle(request: Request) -> Response:
-            for name in request.query_params:
-                if name not in known:
-                    has = " and ".join(known) or "none"
-                    raise HTTPException(422, f"There is no parameter {name[:40]!r}: the route has {has}.")
-            answer: Response = await self.endpoint(request, **request.query_params)
-            return answer
-
-        return handle
-
-
-def token_documented(settings: Settings) -> list[Any]:
-    """Writes the token into the OpenAPI document of a route; the guard checks it."""
-    return [Security(HTTPBearer(auto_error=False))] if settings.tokens else []
+    of_grades = {"response_model": GradeResponse, "responses": PROBLEMS, **json_body(GradeRequest)}
+    of_rewards = {"response_model": RewardResponse, "responses": PROBLEMS, **json_body(RewardRequest)}
+    return {
+        "/v1/grade": Endpoint(grade_completions, (), of_grades),
+        "/get_reward": Endpoint(get_reward, ("on_no_judgement",), of_rewards),
+    }
 
 
 def body_of(request: Request, reader: BodyReader[_Model]) -> _Model:
@@ -117,17 +98,17 @@ async def graded_by(pool: Pool, request: Request, items: Sequence[Item]) -> list
     """The grades of a request's items.
 
     Raises:
-        HTTPException: 429 for a full queue; 503 where the pool is closed or cannot start a worker; 499, which only the
+        Refused: 429 for a full queue; 503 where the pool is closed or cannot start a worker; 499, which only the
             metrics and the access log show, for a client that has hung up.
     """
     try:
         return await _unless_hung_up(request, pool.grade(items))
     except QueueFull:
-        raise HTTPException(429, f"{pool.queued:,} items wait already: try again in 1 s.", RETRY) from None
+        raise Refused(429, f"{pool.queued:,} items wait already: try again in 1 s.", RETRY) from None
     except NoWorkers as error:
-        raise HTTPException(503, str(error), RETRY) from None
+        raise Refused(503, str(error), RETRY) from None
     except PoolClosed:
-        raise HTTPException(503, STOPPED, RETRY) from None
+        raise Refused(503, STOPPED, RETRY) from None
 
 
 async def _unless_hung_up(request: Request, work: Coroutine[Any, Any, _T]) -> _T:
@@ -139,7 +120,7 @@ async def _unless_hung_up(request: Request, work: Coroutine[Any, Any, _T]) -> _T
         return await working
     except asyncio.CancelledError:
         if watching.done() and not watching.cancelled():
-            raise HTTPException(499, "The client has hung up.") from None
+            raise Refused(HUNG_UP, "The client has hung up.") from None
         working.cancel()
         raise
     finally:
@@ -157,11 +138,12 @@ _OnNoJudgement = Annotated[
 
 
 def _refuse_what_is_no_judgement(graded: list[Graded]) -> None:
-    """Raises HTTPException for the first verdict that does not judge the answer."""
+    """Raises Refused for the first verdict that does not judge the answer."""
     for index, one in enumerate(graded):
-        if one.grade.verdict.is_judgement:
+        verdict = Verdict(one.verdict)
+        if verdict.is_judgement:
             continue
-        said = f"Item {index}: {one.grade.detail}"
-        if one.grade.verdict is Verdict.BAD_REFERENCE:
-            raise HTTPException(422, said)
-        raise HTTPException(503, said, RETRY)
+        said = f"Item {index}: {one.detail}"
+        if verdict is Verdict.BAD_REFERENCE:
+            raise Refused(422, said)
+        raise Refused(503, said, RETRY)

@@ -25,13 +25,17 @@ class Lane:
     """A queue and the workers that take from it.
 
     Args:
+        name: "fast" or "slow".
         cpu_seconds: that each item may use in its workers.
         chunk_items: the most items that a worker gets at once.
         low_water: a worker gets more items when it has no more than this left.
     """
 
-    def __init__(self, cpu_seconds: float, chunk_items: int, low_water: int) -> None:
+    def __init__(self, name: str, cpu_seconds: float, chunk_items: int, low_water: int) -> None:
+        self.name = name
         self.cpu_seconds = cpu_seconds
+        self.empty_since = math.inf
+        """By the event loop's clock; infinity while it has a worker, and before anybody starts one."""
         self.queue = FairQueue()
         self.in_flight: dict[WorkerProcess, deque[Entry]] = {}
         """For each worker the entries that it has and has not graded yet, in order."""
@@ -44,21 +48,29 @@ class Lane:
     def join(self, worker: WorkerProcess) -> None:
         """The worker gets items from now on."""
         self._down = None
+        self.empty_since = math.inf
         self.in_flight[worker] = deque()
         self.dispatch()
 
     def leave(self, worker: WorkerProcess) -> deque[Entry]:
         """Removes a worker that has ended, and returns the entries that it did not finish."""
-        return self.in_flight.pop(worker, None) or deque()
+        entries = self.in_flight.pop(worker, None) or deque()
+        if not self.in_flight:
+            self.empty_since = asyncio.get_running_loop().time()
+        return entries
 
-    def graded(self, worker: WorkerProcess, grades: list[Graded]) -> None:
-        """Hands over the grades of a worker, and gives it more items if there are any."""
+    def graded(self, worker: WorkerProcess, grades: list[Graded]) -> bool:
+        """Hands over the grades of a worker, and gives it more items if there are any. True where it does not wait for
+        these."""
         entries = self.in_flight[worker]
         for graded in grades:
             entry = entries.popleft()
             entry.batch.slow = graded.seconds > SLOW_SECONDS
             entry.finish(graded)
+        if len(entries) > self._low_water:
+            return True
         self.dispatch()
+        return False
 
     def put(self, entries: Sequence[Entry], *, back: bool = False) -> None:
         """Queues entries or, with ``back``, queues again those that a worker did not begin with: these keep their

@@ -21,6 +21,7 @@ NO_WORKER_SECONDS.
 
 import asyncio
 import logging
+import math
 import signal
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable
@@ -57,11 +58,17 @@ other must not turn a right answer into an error.
 """
 
 FIRST_PAUSE_SECONDS = 0.05
-LONGEST_PAUSE_SECONDS = 2.0
+LONGEST_PAUSE_SECONDS = 0.5
 """The pause between two tries to start a worker, which doubles with every failure in a row, and its limit."""
 
 NO_WORKER_SECONDS = 15.0
 """How long a lane may have no worker, while starts fail, before it refuses what waits."""
+
+EMPTY_SECONDS = 5.0
+"""How long a lane may have no worker before the pool says so: one that was lost has a successor much sooner."""
+
+COMPLAINT_SECONDS = 60.0
+"""How often the log says that no worker can be started."""
 
 
 class QueueFull(Exception):
@@ -81,8 +88,9 @@ class Pool:
         grader: what grades an item; importable by name in another process.
         max_queued: items that may wait; None for any number.
         head_start: CPU seconds that an item may use in the fast lane.
+        at_once: whether the workers start on entry; else with the first items.
 
-    An async context manager: workers start in the background on entry, and have ended after exit. Every item gets a
+    An async context manager: workers start in the background, and have ended after exit. Every item gets a
     ``Graded``, however its worker ends; items that are not graded at exit raise PoolClosed.
 
     Attributes:
@@ -96,25 +104,36 @@ class Pool:
         grader: GradeFunction = grade,
         max_queued: int | None = None,
         head_start: float = HEAD_START_SECONDS,
+        at_once: bool = True,
     ) -> None:
         self.restarts: Counter[str] = Counter()
+        self._at_once = at_once
         self._deadline = deadline
         self._grader = grader
         self._max_queued = max_queued
         self._workers_per_lane = workers
-        self._fast = Lane(min(head_start, deadline), CHUNK_ITEMS, LOW_WATER_ITEMS)
-        self._slow = Lane(deadline, chunk_items=1, low_water=0)
+        self._fast = Lane("fast", min(head_start, deadline), CHUNK_ITEMS, LOW_WATER_ITEMS)
+        self._slow = Lane("slow", deadline, chunk_items=1, low_water=0)
         self._tasks: set[asyncio.Task[None]] = set()
         self._workers: set[WorkerProcess] = set()
         self._batches: set[Batch] = set()
         self._closed = False
+        self._started = False
+        self._why_empty = "none has been started yet"
+        self._complained_at = -math.inf
 
     async def __aenter__(self) -> "Pool":
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="math-reward-processes")
+        if self._at_once:
+            self._start()
+        return self
+
+    def _start(self) -> None:
+        self._started = True
         for lane in (self._fast, self._slow):
+            lane.empty_since = asyncio.get_running_loop().time()
             for _ in range(self._workers_per_lane):
                 self._spawn(self._keep_filled(lane))
-        return self
 
     async def abandon(self) -> None:
         """Kills the workers, and refuses what waits and what comes. Nothing waits until they have ended."""
@@ -147,6 +166,19 @@ class Pool:
         """The process ids of the workers that are alive."""
         return [worker.pid for lane in (self._fast, self._slow) for worker in lane.in_flight]
 
+    @property
+    def workers(self) -> dict[str, int]:
+        """How many workers are alive in each lane, by its name."""
+        return {lane.name: len(lane.in_flight) for lane in (self._fast, self._slow)}
+
+    def problem(self) -> str | None:
+        """A sentence that says which lane has had no worker for EMPTY_SECONDS; None where none has."""
+        for lane in (self._fast, self._slow):
+            seconds = asyncio.get_running_loop().time() - lane.empty_since
+            if seconds > EMPTY_SECONDS:
+                return f"The {lane.name} lane has had no grading process for {seconds:.0f} s: {self._why_empty}."
+        return None
+
     async def grade(
         self,
         items: Iterable[Item],
@@ -173,6 +205,8 @@ class Pool:
             raise QueueFull
         if not items:
             return []
+        if not self._started:
+            self._start()
         batch = Batch(len(items), each, urgent)
         self._fast.put([Entry(item, batch, index) for index, item in enumerate(items)])
         self._batches.add(batch)
@@ -193,7 +227,7 @@ class Pool:
         task.add_done_callback(self._tasks.discard)
 
     async def _keep_filled(self, lane: Lane) -> None:
-        """Keeps one of a lane's workers alive: starts it, its successor when it ends, and so on."""
+        """Keeps one of a lane's workers alive: starts it, its successor when it ends, and so on, whatever happens."""
         pause = FIRST_PAUSE_SECONDS
         failing_since: float | None = None
         while True:
@@ -201,14 +235,11 @@ class Pool:
             self._workers.add(worker)
             try:
                 await worker.start(self._grader)
-            except CannotStart as error:
+            except Exception as error:  # Without its keeper a place in the lane would be empty for good.
                 self._workers.discard(worker)
-                self.restarts["could_not_start"] += 1
-                logger.error("%s", error)
                 now = asyncio.get_running_loop().time()
                 failing_since = failing_since or now
-                if now - failing_since > NO_WORKER_SECONDS and not lane.in_flight:
-                    lane.give_up(f"No grading process can be started: {error}.")
+                self._cannot_start(lane, error, now - failing_since)
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
                 continue
@@ -216,6 +247,18 @@ class Pool:
             self._spawn(self._attend(lane, worker))
             lane.join(worker)
             await asyncio.wait([worker.closed])
+
+    def _cannot_start(self, lane: Lane, error: Exception, seconds: float) -> None:
+        """Counts and says that no worker could be started, and refuses what waits where that has lasted too long."""
+        known = isinstance(error, CannotStart)
+        self._why_empty = str(error) if known else f"no process could be started ({error!r})"
+        self.restarts["could_not_start"] += 1
+        now = asyncio.get_running_loop().time()
+        if now - self._complained_at >= COMPLAINT_SECONDS:
+            self._complained_at = now
+            logger.error("%s", self._why_empty, exc_info=not isinstance(error, CannotStart | OSError | EOFError))
+        if seconds > NO_WORKER_SECONDS and not lane.in_flight:
+            lane.give_up(f"No grading process can be started: {self._why_empty}.")
 
     async def _attend(self, lane: Lane, worker: WorkerProcess) -> None:
         """Waits for a worker's end, and decides what happens to the items that it leaves."""
@@ -259,4 +302,4 @@ class Pool:
 
 
 def _ungraded(verdict: Verdict, item: Item, detail: str, seconds: float) -> Graded:
-    return Graded(Grade(verdict, None, item.first_reference, detail), seconds)
+    return Graded.of(Grade(verdict, None, item.first_reference, detail), seconds)

@@ -4,8 +4,8 @@ The kernel enforces its limits, so they hold inside C code and after the server 
 time, which counts for this process alone: other work on the machine does not use it up. Nothing here handles its
 signal, SIGPROF, so that it ends the process.
 
-Frames on the socket: four bytes with the length, big-endian, then a pickle. To the worker: ``list[Item]``. From the
-worker: one ``Ready``, then a ``Graded`` for each item, in order and at once.
+Frames on the socket: four bytes with the length, big-endian, then a pickle. To the worker: a list of ``Item``s, as
+plain tuples. From the worker: READY, then a ``Graded`` for each item, as a plain tuple, in order and at once.
 """
 
 import pickle
@@ -16,7 +16,6 @@ import struct
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from math_reward.grader.extraction.prompt import with_prompt
@@ -35,9 +34,8 @@ FULL = 81
 """The exit code of a worker that has grown by FULL_BYTES; it ends between two items."""
 
 
-@dataclass(frozen=True)
-class Ready:
-    """The worker has loaded the grader."""
+READY = ()
+"""The worker has loaded the grader."""
 
 
 def frame(message: Any) -> bytes:
@@ -55,11 +53,11 @@ def work(channel: socket.socket, grader: GradeFunction, cpu_seconds: float) -> N
     limit_memory()
     try:
         with channel, channel.makefile("rb") as incoming:
-            channel.sendall(frame(Ready()))
+            channel.sendall(frame(READY))
             is_full = _fullness()
             while header := incoming.read(LENGTH.size):
                 for item in pickle.loads(incoming.read(*LENGTH.unpack(header))):
-                    channel.sendall(frame(_grade(grader, item, cpu_seconds)))
+                    channel.sendall(frame(tuple(_grade(grader, Item._make(item), cpu_seconds))))
                     if is_full():
                         sys.exit(FULL)
     except (EOFError, OSError):
@@ -80,7 +78,7 @@ def _grade(grader: GradeFunction, item: Item, cpu_seconds: float) -> Graded:
     completion = with_prompt(item.completion, item.prompt) if item.prompt_may_be_absent else item.completion
     result = grader(completion, item.reference, item.prompt, item.options)
     signal.setitimer(signal.ITIMER_PROF, 0)
-    return Graded(result, time.perf_counter() - start)
+    return Graded.of(result, time.perf_counter() - start)
 
 
 def _fullness() -> Callable[[], bool]:

@@ -15,16 +15,20 @@ from typing import Any, cast
 
 from math_reward.pool.item import Graded, GradeFunction, Item
 from math_reward.pool.without_main import without_main
-from math_reward.pool.worker import LENGTH, Ready, frame, work
+from math_reward.pool.worker import LENGTH, READY, frame, work
 
 GRACE_SECONDS = 0.25
 """How long a worker that has closed its socket may take to end by itself."""
 
+GATHER_SECONDS = 0.001
+"""How long the grades of a worker that has much to do are left in its socket: each look at one costs as much as a
+grade."""
+
 START_SECONDS = 120.0
 """How long a worker may take to start; the first one of a process imports SymPy."""
 
-UNKNOWN_ENDING = "unknown, since its fork server had died before it"
-"""How a worker ended if its fork server has died: only this process, its parent, learns the exit code."""
+UNKNOWN_ENDING = "nobody knows how"
+"""How a worker ended whose fork server has died: only that process, its parent, learns the exit code."""
 
 _FORK_SERVER_DIED = 255
 """The exit code that multiprocessing returns for such a process."""
@@ -42,7 +46,7 @@ class WorkerProcess(asyncio.Protocol):
     """
 
     def __init__(
-        self, cpu_seconds: float, executor: Executor, receive: "Callable[[WorkerProcess, list[Graded]], None]"
+        self, cpu_seconds: float, executor: Executor, receive: "Callable[[WorkerProcess, list[Graded]], bool]"
     ) -> None:
         self._cpu_seconds = cpu_seconds
         self._executor = executor
@@ -51,7 +55,7 @@ class WorkerProcess(asyncio.Protocol):
         self._buffer = bytearray()
         self._ready: asyncio.Future[None] = self._loop.create_future()
         self._process: BaseProcess | None = None
-        self._transport: asyncio.WriteTransport | None = None
+        self._transport: asyncio.Transport | None = None
         self.closed: asyncio.Future[None] = self._loop.create_future()
 
     @property
@@ -60,24 +64,26 @@ class WorkerProcess(asyncio.Protocol):
         return (self._process.pid if self._process else None) or 0
 
     async def start(self, grader: GradeFunction) -> None:
-        """Starts the process; returns when it can grade. Raises CannotStart."""
+        """Starts the process; returns when it can grade.
+
+        Raises:
+            CannotStart: it ended, or did not become ready.
+            OSError, RuntimeError: the system gave no descriptor, process or thread.
+        """
         ours, theirs = socket.socketpair()
-        context = multiprocessing.get_context("forkserver")
-        # A new worker is a fork of this warm process, and ready within milliseconds.
-        context.set_forkserver_preload(["math_reward.pool.preload"])
-        self._process = context.Process(
-            target=work, args=(theirs, grader, self._cpu_seconds), name="math-reward-worker", daemon=True
-        )
         try:
+            context = multiprocessing.get_context("forkserver")
+            # A new worker is a fork of this warm process, and ready within milliseconds.
+            context.set_forkserver_preload(["math_reward.pool.preload"])
+            self._process = context.Process(
+                target=work, args=(theirs, grader, self._cpu_seconds), name="math-reward-worker", daemon=True
+            )
             await self._in_executor(functools.partial(_start, self._process, theirs))
-        except (EOFError, OSError) as error:
-            ours.close()
-            raise CannotStart(f"no process could be started ({error!r})") from None
-        except asyncio.CancelledError:
+            ours.setblocking(False)
+            await self._loop.create_unix_connection(lambda: self, sock=ours)
+        except BaseException:
             ours.close()  # If the process starts all the same, it ends at once.
             raise
-        ours.setblocking(False)
-        await self._loop.create_unix_connection(lambda: self, sock=ours)
         await asyncio.wait([self._ready, self.closed], timeout=START_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         if self._ready.done():
             return
@@ -89,7 +95,7 @@ class WorkerProcess(asyncio.Protocol):
     def send(self, items: list[Item]) -> None:
         """Gives the worker more items, which it grades after those that it has."""
         assert self._transport is not None
-        self._transport.write(frame(items))
+        self._transport.write(frame([tuple(item) for item in items]))
 
     def close(self) -> None:
         """Lets the process end by itself."""
@@ -105,7 +111,10 @@ class WorkerProcess(asyncio.Protocol):
 
     async def ending(self) -> str:
         """Waits for the end of a process that has closed its socket: "SIGPROF", "exit code 1"."""
-        code = await self._in_executor(self._reap)
+        try:
+            code = await self._in_executor(self._reap)
+        except (OSError, RuntimeError):  # The system gives no descriptor or thread; the items must not wait for it.
+            code = _FORK_SERVER_DIED
         if code == _FORK_SERVER_DIED:
             return UNKNOWN_ENDING
         return signal.Signals(-code).name if code < 0 else f"exit code {code}"
@@ -113,11 +122,12 @@ class WorkerProcess(asyncio.Protocol):
     # Called by the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.WriteTransport, transport)  # uvloop's transports are not a subclass of it.
+        # uvloop's transports are not a subclass of asyncio's.
+        self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
-        messages: list[Any] = []
+        messages: list[tuple[Any, ...]] = []
         begin = 0
         while len(self._buffer) >= begin + LENGTH.size:
             (length,) = LENGTH.unpack_from(self._buffer, begin)
@@ -127,10 +137,17 @@ class WorkerProcess(asyncio.Protocol):
             messages.append(pickle.loads(self._buffer[begin + LENGTH.size : end]))
             begin = end
         del self._buffer[:begin]
-        if messages and isinstance(messages[0], Ready):
+        if messages and messages[0] == READY:
             self._ready.set_result(None)
         elif messages:
-            self._receive(self, messages)
+            busy = self._receive(self, list(map(Graded._make, messages)))
+            if busy and self._transport is not None and not self._transport.is_closing():
+                self._transport.pause_reading()
+                self._loop.call_later(GATHER_SECONDS, self._read_on)
+
+    def _read_on(self) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
 
     def connection_lost(self, error: Exception | None) -> None:
         if not self.closed.done():  # It is cancelled if the event loop ends first.

@@ -63,6 +63,6 @@ def test_a_service_that_is_down_is_a_fault_only_where_all_are() -> None:
     (found,) = ask(nobody)
     assert found.state == "fault"
     assert_refusal(found.sentence, nobody)
-    with FakeRewardServer(always=graded(1, -1)) as server:
+    with FakeRewardServer(always=graded(1, 0)) as server:
         assert [found.state for found in ask(nobody, server.url)] == ["warning", "ok"]
     assert ask("rewards.py") == ask() == [], "of a program and the built-in service there is nothing to ask"

@@ -1,13 +1,15 @@
 """A client with short pauses, what tests ask it, and what it wrote to the log."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
 from math_reward.client import AsyncClient, ClientError, Item
+
+from ...fake_reward_server import paid
 
 FAST = {"timeout": 60.0, "deadline": 120.0, "max_backoff": 0.02, "batch_wait": 0.02, "reward_models": True}
 """Limits that only a failure uses up, and pauses that cost a test little."""
@@ -34,7 +36,14 @@ async def outcomes(client: AsyncClient, *items: object) -> list[Any]:
 
 
 async def rewards(client: AsyncClient, *texts: object) -> list[float]:
-    return [result.reward for result in await outcomes(client, *texts)]
+    """The numbers of the texts, as their rewards say them."""
+    return told(await outcomes(client, *texts), texts)
+
+
+def told(results: Sequence[Any], texts: Iterable[object]) -> list[float]:
+    """For each result the number of its text, if `FakeRewardServer` pays this reward for it; else the reward."""
+    pairs = zip(results, map(str, texts), strict=True)
+    return [float(text) if result.reward == paid(text) else result.reward for result, text in pairs]
 
 
 async def error_of(client: AsyncClient, text: object, reference: str = "1") -> ClientError:

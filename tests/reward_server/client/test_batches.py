@@ -7,7 +7,7 @@ import pytest
 from math_reward.client import Refused, Unavailable
 
 from ...fake_reward_server import Answer, FakeRewardServer
-from .asking import asking, body, outcomes, rewards
+from .asking import asking, body, outcomes, rewards, told
 
 
 async def test_a_hundred_concurrent_callers_share_two_requests_and_each_gets_its_own_reward() -> None:
@@ -37,7 +37,7 @@ async def test_a_batch_that_is_refused_is_halved_until_the_bad_item_is_alone(sta
         async with asking(server.url, batch_size=8) as client:
             *good, bad, last = await outcomes(client, *range(8))
         assert sorted(len(post.texts) for post in server.posts) == [1, 1, 2, 2, 4, 4, 8]
-    assert [result.reward for result in (*good, last)] == [0, 1, 2, 3, 4, 5, 7]
+    assert told([*good, last], others := [0, 1, 2, 3, 4, 5, 7]) == others
     assert isinstance(bad, Refused)
 
 
@@ -51,7 +51,7 @@ async def test_one_item_that_breaks_the_service_does_not_fail_its_neighbours(fau
             found = await outcomes(client, *range(16))
     bad = found.pop(13)
     assert isinstance(bad, Unavailable)
-    assert [result.reward for result in found] == [i for i in range(16) if i != 13]
+    assert told(found, others := [i for i in range(16) if i != 13]) == others
 
 
 async def test_an_overloaded_service_gets_the_same_batch_again() -> None:

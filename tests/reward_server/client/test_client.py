@@ -16,6 +16,7 @@ from math_reward.client import Cause, Client, ClientClosed, ClientError, NotJudg
 
 from ...fake_reward_server import Answer, FakeRewardServer, Post, graded, right_answer
 from ...refusals import assert_refusal
+from .asking import told
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +67,8 @@ def test_an_item_that_json_cannot_hold_is_refused_alone() -> None:
     with FakeRewardServer() as server, Client(server.url, batch_size=8) as client:
         items = [*rows(range(3)), {"completion": "4", "reference": object()}, *rows(range(5, 8))]
         outcomes = list(client.grade_many(items, return_exceptions=True))
-    assert [outcome.reward for outcome in outcomes if isinstance(outcome, Result)] == [0, 1, 2, 5, 6, 7]
+    results = [outcome for outcome in outcomes if isinstance(outcome, Result)]
+    assert told(results, others := [0, 1, 2, 5, 6, 7]) == others
     assert isinstance(outcomes[3], Refused)
     assert_refusal(str(outcomes[3]), "JSON")
 
@@ -106,7 +108,7 @@ def test_an_endless_iterable_is_read_only_a_few_batches_ahead(server: FakeReward
     taken = itertools.count()
     with Client(server.url, batch_size=5, max_in_flight=2) as client:
         results = client.grade_many({"completion": str(i), "reference": "1"} for i in taken)
-        assert [next(results).reward for _ in range(101)] == list(range(101))
+        assert told([next(results) for _ in range(101)], range(101)) == list(range(101))
         results.close()
     # 21 batches are handed out, and as many as twice the connections are under way besides.
     assert next(taken) <= (21 + 2 * 2) * 5
@@ -122,7 +124,7 @@ def test_the_first_item_without_a_result_ends_the_iteration_or_takes_its_place()
 
     with FakeRewardServer(always=answer) as server, Client(server.url, batch_size=2) as client:
         results = client.grade_many(rows(range(9)))
-        assert [next(results).reward for _ in range(3)] == [0, 1, 2]
+        assert told([next(results) for _ in range(3)], range(3)) == [0, 1, 2]
         with pytest.raises(NotJudged, match="It is empty"):
             next(results)
         outcomes = list(client.grade_many(rows(range(5)), return_exceptions=True))
@@ -135,7 +137,8 @@ def test_the_first_item_without_a_result_ends_the_iteration_or_takes_its_place()
 def test_threads_share_it_and_their_items_share_requests() -> None:
     with FakeRewardServer(always=lambda post: Answer(delay=0.05)) as server:
         with Client(server.url, batch_size=16, max_in_flight=1) as client, ThreadPoolExecutor(32) as threads:
-            assert list(threads.map(lambda i: client.grade(str(i), "1").reward, range(64))) == list(range(64))
+            results = list(threads.map(lambda i: client.grade(str(i), "1"), range(64)))
+        assert told(results, range(64)) == list(range(64))
         assert len(server.posts) < 64
 
 

@@ -10,9 +10,9 @@ from math_reward.client.endpoints import Endpoint
 GONE = Unavailable("answered HTTP 503")
 
 
-def endpoint() -> Endpoint:
+def endpoint(**limits: float) -> Endpoint:
     url = "http://a/v1/grade?key=secret"
-    return Endpoint(url, Settings((url,), max_backoff=1000.0))
+    return Endpoint(url, Settings((url,), max_backoff=1000.0, **limits))
 
 
 def test_a_pause_doubles_up_to_the_longest_is_up_to_half_shorter_by_chance_and_disturbs_no_seed() -> None:
@@ -41,6 +41,16 @@ def test_a_service_that_failed_is_left_alone_and_then_gets_one_request_at_a_time
     assert one.is_free(later)
     one.failed(GONE, later)
     assert one.held_until - later <= 0.25, "the first of a new row"
+
+
+@pytest.mark.parametrize(("deadline", "longest"), [(300.0, 60.0), (5.0, 5.0), (0.0, 60.0)])
+def test_a_service_decides_how_long_it_is_left_alone_up_to_a_minute_and_to_the_deadline(
+    deadline: float, longest: float
+) -> None:
+    for asked, held in [(2.0, 2.0), (1e6, longest), (float("inf"), longest)]:
+        one = endpoint(deadline=deadline)
+        one.failed(Unavailable("answered HTTP 503", retry_after=asked), 10.0)
+        assert one.held_until == 10.0 + held
 
 
 def test_a_failing_service_is_named_once_a_minute_without_a_secret_of_its_url(

@@ -1,31 +1,90 @@
 """The way to a service: connections, limits, certificates and secrets."""
 
 import asyncio
+import gzip
+import json
 import logging
 import ssl
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from math_reward.client import Cause, Client, Item, Refused, Unavailable, posting
+from math_reward.client import BadAnswer, Cause, Client, Item, Refused, Unavailable, posting
 
 from ...certificates import write_certificate
-from ...fake_reward_server import Answer, FakeRewardServer, free_port
+from ...fake_reward_server import Answer, FakeRewardServer, Post, free_port, right_answer
 from ...refusals import assert_refusal
-from .asking import FAST, PATHS, asking, error_of, lines, rewards
+from .asking import FAST, PATHS, asking, body, error_of, lines, outcomes, rewards, told
 
 
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
 @pytest.mark.parametrize("path", PATHS)
 async def test_a_redirect_is_followed_and_a_proxy_of_the_environment_is_not(
-    path: str, monkeypatch: pytest.MonkeyPatch
+    path: str, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{free_port()}")
     monkeypatch.delenv("NO_PROXY", raising=False)
-    with FakeRewardServer([Answer(307, headers={"Location": "/moved"})]) as server:
+    with FakeRewardServer([Answer(status, headers={"Location": "/moved"})]) as server:
         async with asking(server.url + path, deadline=0) as client:
             assert await rewards(client, 0.5) == [0.5]
         assert [post.path for post in server.posts] == [path, "/moved"]
+
+
+async def test_a_redirect_to_another_host_is_refused_and_sends_it_nothing() -> None:
+    with FakeRewardServer() as other:
+        address = other.url.replace("127.0.0.1", "localhost")
+        with FakeRewardServer(always=lambda post: Answer(307, headers={"Location": address})) as server:
+            async with asking(server.url, token="tell-nobody") as client:
+                error = await error_of(client, 1)
+        assert (len(server.posts), other.posts) == (1, [])
+    assert (type(error), error.cause) == (Refused, Cause.PATH)
+    assert_refusal(str(error), "127.0.0.1", "localhost")
+
+
+async def test_a_circle_of_redirects_ends() -> None:
+    with FakeRewardServer(always=lambda post: Answer(307, headers={"Location": post.path})) as server:
+        async with asking(server.url, deadline=0) as client:
+            error = await error_of(client, 1)
+        assert len(server.posts) < 10
+    assert isinstance(error, Refused)
+    assert_refusal(str(error), "redirects")
+
+
+# How long an answer may be
+
+
+async def test_an_answer_without_end_is_none() -> None:
+    endless = Answer(body=b" " * (21 * 2**20), headers={"Content-Length": str(10**12)})
+    with FakeRewardServer([endless, endless]) as server:
+        async with asking(server.url, deadline=0, timeout=10.0) as client:
+            error = await error_of(client, 1)
+        assert isinstance(error, BadAnswer)
+        assert_refusal(str(error), "bytes")
+        async with asking(server.url) as client:
+            assert await rewards(client, 1) == [1.0]
+
+
+@pytest.mark.parametrize(("items", "length"), [(1, 8 * 2**20), (64, 200_000)])
+async def test_a_long_answer_of_a_service_that_gives_back_what_it_got_is_read(items: int, length: int) -> None:
+    def answer(post: Post) -> Answer:
+        results = right_answer(post)["results"]
+        return Answer(body={"results": [result | {"reference": "x" * length} for result in results]})
+
+    with FakeRewardServer(always=answer) as server:
+        async with asking(server.url) as client:
+            assert await rewards(client, *range(items)) == list(range(items))
+
+
+async def test_an_answer_that_is_compressed_is_none_and_was_not_asked_for() -> None:
+    packed = Answer(body=gzip.compress(json.dumps(body()).encode()), headers={"Content-Encoding": "gzip"})
+    with FakeRewardServer(always=lambda post: packed) as server:
+        async with asking(server.url, deadline=0) as client:
+            error = await error_of(client, 1)
+        assert [post.headers["Accept-Encoding"] for post in server.posts] == ["identity"]
+    assert isinstance(error, BadAnswer)
+    assert_refusal(str(error), "gzip")
 
 
 async def test_no_more_requests_are_under_way_than_max_in_flight_and_their_connections_are_reused() -> None:
@@ -67,7 +126,7 @@ async def test_a_busy_event_loop_costs_the_client_in_its_thread_no_attempt_and_n
         for _ in range(3):
             await asyncio.sleep(0)
             time.sleep(0.6)  # as unpickling does in a rollout actor; longer than either limit
-        assert [(await result).reward for result in results] == [float(i) for i in range(12)]
+        assert told([await result for result in results], range(12)) == list(range(12))
         assert (client.stats.items, client.stats.retries, client.stats.failures) == (12, 0, 0)
         client.close()
     assert [len(post.texts) for post in server.posts] == [2] * 6
@@ -109,3 +168,26 @@ async def test_a_service_is_trusted_by_whatever_has_its_certificate_and_by_nothi
         assert not server.posts
     assert isinstance(error, Unavailable)
     assert_refusal(str(error), "https://")
+
+
+async def test_a_service_with_a_certificate_that_is_not_trusted_costs_no_item_of_another(tmp_path: Path) -> None:
+    with https_server(own_pem(tmp_path, "own")) as server, FakeRewardServer() as healthy:
+        async with asking(server.url, healthy.url, batch_size=1) as client:
+            assert await rewards(client, *range(8)) == list(range(8))
+
+
+async def test_a_redirect_may_lead_to_https_on_the_same_host_and_not_back(tmp_path: Path) -> None:
+    own = own_pem(tmp_path, "own")
+    with https_server(own) as safe, FakeRewardServer() as plain:
+
+        async def redirected(source: FakeRewardServer, to: FakeRewardServer) -> list[Any]:
+            source._answers.append(Answer(308, headers={"Location": f"{to.url}/v1/grade"}))
+            async with asking(source.url, verify=own) as client:
+                return await outcomes(client, 1)
+
+        [graded] = await redirected(plain, safe)
+        assert graded.reward == 1.0
+        plain.posts.clear()
+        [error] = await redirected(safe, plain)
+        assert not plain.posts
+    assert_refusal(str(error), safe.url, "http://127.0.0.1")

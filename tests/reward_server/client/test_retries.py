@@ -18,7 +18,7 @@ from math_reward.client import AsyncClient, Cause, ClientClosed, Refused, Unavai
 from ... import fake_reward_server
 from ...fake_reward_server import Answer, FakeRewardServer, free_port
 from ...refusals import assert_refusal
-from .asking import FAST, PATHS, asking, body, error_of, item, lines, outcomes, rewards
+from .asking import FAST, PATHS, asking, body, error_of, item, lines, outcomes, rewards, told
 
 # What is asked again, and what is not
 
@@ -65,6 +65,13 @@ async def test_a_service_that_says_when_to_come_back_is_left_alone_until_then(he
             assert await asyncio.wait_for(rewards(client, 0.5), 30) == [0.5]
         first, second = server.posts
     assert second.at - first.at >= least
+
+
+async def test_a_service_that_asks_for_too_long_a_pause_is_asked_again_once_a_deadline_is_over() -> None:
+    with FakeRewardServer([Answer(503, headers={"Retry-After": "1000000"})]) as server:
+        async with asking(server.url, deadline=0.5) as client:
+            assert "503" in str(await error_of(client, 1))
+            assert await rewards(client, 0.5) == [0.5]
 
 
 async def test_a_client_that_waits_for_a_service_sleeps(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,8 +163,9 @@ async def test_a_dead_service_is_failed_over_without_waiting_for_its_backoff(
     assert dead in line
 
 
-async def test_a_service_that_is_back_gets_its_share_again() -> None:
-    with FakeRewardServer([Answer(503)] * 3) as flaky, FakeRewardServer() as healthy:
+@pytest.mark.parametrize("status", [503, 401])
+async def test_a_service_that_is_back_gets_its_share_again(status: int) -> None:
+    with FakeRewardServer([Answer(status)] * 3) as flaky, FakeRewardServer() as healthy:
         async with asking(flaky.url, healthy.url, batch_size=1) as client:
 
             async def until_it_is_back() -> None:
@@ -169,6 +177,87 @@ async def test_a_service_that_is_back_gets_its_share_again() -> None:
             for i in range(40):
                 assert await rewards(client, i) == [i]
         assert [len(flaky.posts) - before[0], len(healthy.posts) - before[1]] == [20, 20]
+
+
+ELSEWHERE = Answer(307, headers={"Location": "http://localhost/v1/grade"})
+
+
+@pytest.mark.parametrize(("deadline", "batch_size"), [(0.0, 1), (120.0, 8)])
+@pytest.mark.parametrize("answer", [*(Answer(status) for status in (400, 401, 404, 422)), ELSEWHERE])
+@pytest.mark.parametrize("path", PATHS)
+async def test_what_one_service_refuses_another_grades_and_the_log_names_the_first(
+    answer: Answer, path: str, deadline: float, batch_size: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    with FakeRewardServer(always=lambda post: answer) as refusing, FakeRewardServer() as healthy:
+        limits = {"deadline": deadline, "batch_size": batch_size}
+        async with asking(refusing.url + path, healthy.url + path, **limits) as client:
+            assert await asyncio.wait_for(rewards(client, *range(64)), 30) == list(range(64))
+    assert (client.stats.items, client.stats.failures) == (64, 0)
+    if batch_size == 1 or answer.status != 422:  # a batch may have found its way before any item is alone
+        [line] = lines(caplog)
+        assert_refusal(line, refusing.url, "localhost" if answer is ELSEWHERE else f"HTTP {answer.status}")
+
+
+async def test_a_service_that_refuses_everything_is_asked_now_and_then_and_not_for_every_item() -> None:
+    with FakeRewardServer(always=lambda post: Answer(401)) as refusing, FakeRewardServer([Answer(401)]) as healthy:
+        async with asking(refusing.url, healthy.url, batch_size=1, max_backoff=10.0) as client:
+            assert isinstance(await error_of(client, 0), Refused)
+            for i in range(200):
+                assert await rewards(client, i) == [i]
+    assert 1 <= len(refusing.posts) <= 8
+
+
+async def test_what_one_service_refuses_goes_to_another_that_is_busy_too() -> None:
+    busy = FakeRewardServer(always=lambda post: Answer(delay=1.0))
+    with FakeRewardServer(always=lambda post: Answer(400)) as refusing, busy:
+        async with asking(refusing.url, busy.url, batch_size=1) as client:
+            assert await rewards(client, 1, 2) == [1, 2]
+    assert busy.most_at_once == 2
+
+
+async def test_when_every_service_refuses_the_error_has_the_sentence_of_each_and_comes_at_once() -> None:
+    answers = (Answer(401, {"detail": "Who are you?"}), Answer(404, {"detail": "Not here."}))
+    first, second = (FakeRewardServer(always=lambda post, answer=answer: answer) for answer in answers)
+    with first, second:
+        async with asking(first.url, second.url, batch_size=4, max_backoff=60.0) as client:
+            errors = await asyncio.wait_for(outcomes(client, *range(64)), 30)
+    for error in errors:
+        assert isinstance(error, Refused)
+        assert error.cause.refuses_all
+        assert_refusal(str(error), first.url, "Who are you?", second.url, "Not here")
+
+
+async def test_a_refused_token_and_a_refused_item_are_an_error_of_the_item() -> None:
+    first = FakeRewardServer(always=lambda post: Answer(401))
+    second = FakeRewardServer(always=lambda post: Answer(422 if post.texts == ["6"] else 200))
+    with first, second:
+        for urls in ((first.url, second.url), (second.url, first.url)):
+            async with asking(*urls, batch_size=1) as client:
+                error = await error_of(client, 6)
+                assert (type(error), error.cause, error.cause.refuses_all) == (Refused, Cause.ITEM, False)
+                assert await rewards(client, 5) == [5]
+
+
+async def test_a_refused_item_is_asked_once_of_each_service_and_not_of_one_that_is_down(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with FakeRewardServer(always=lambda post: Answer(422)) as first:
+        with FakeRewardServer(always=lambda post: Answer(422)) as second:
+            async with asking(first.url, second.url) as client:
+                assert isinstance(await error_of(client, 1), Refused)
+            assert (len(first.posts), len(second.posts)) == (1, 1)
+        monkeypatch.setattr(endpoints, "FIRST_PAUSE", 600.0)
+        async with asking(f"http://127.0.0.1:{free_port()}", first.url, max_backoff=600.0) as client:
+            assert isinstance(await asyncio.wait_for(error_of(client, 1), 30), Refused)
+
+
+async def test_where_one_service_refuses_and_the_other_is_down_the_error_names_both() -> None:
+    dead = f"http://127.0.0.1:{free_port()}/v1/grade"
+    with FakeRewardServer(always=lambda post: Answer(401)) as refusing:
+        async with asking(refusing.url, dead, deadline=0.5) as client:
+            error = await error_of(client, 1)
+    assert type(error) is Unavailable
+    assert_refusal(str(error), refusing.url, "HTTP 401", dead, "attempts in")
 
 
 @pytest.fixture
@@ -249,7 +338,7 @@ async def test_a_cancelled_caller_does_not_disturb_the_others_of_its_batch() -> 
                 await asyncio.sleep(0.01)
             calls[1].cancel()
             first, second, third = await asyncio.gather(*calls, return_exceptions=True)
-        assert [first.reward, third.reward] == [0.0, 2.0]
+        assert told([first, third], [0, 2]) == [0, 2]
         assert isinstance(second, asyncio.CancelledError)
         assert client.stats.items == 2
 

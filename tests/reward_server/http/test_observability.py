@@ -34,7 +34,9 @@ def test_metrics_count_requests_items_kills_and_restarts(server: Any, wait_for: 
     assert server.client.post("/v1/grade", json={"items": items}).status_code == 200
     assert server.client.post("/v1/grade", json={}).status_code == 422
     assert server.client.get("/nothing/here").status_code == 404
-    wait_for(lambda: samples(server)["math_reward_workers",] == 2)
+    wait_for(
+        lambda: samples(server)["math_reward_workers", "slow"] == samples(server)["math_reward_workers", "fast"] == 1
+    )
 
     after = samples(server)
 

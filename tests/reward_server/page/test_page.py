@@ -17,7 +17,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.wait import WebDriverWait
 
-TOKEN = "the token of the page's tests"
+TOKEN = "the-token-of-the-page"
 HALF = {"completion": r"So \boxed{\frac{1}{2}}.", "reference": "0.5"}
 
 

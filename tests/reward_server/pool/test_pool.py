@@ -1,6 +1,7 @@
 """The worker processes: hard deadlines, crashes, replacement and clean ends, with real processes and real signals."""
 
 import asyncio
+import errno
 import functools
 from collections.abc import Callable
 from multiprocessing import forkserver
@@ -184,14 +185,27 @@ async def test_a_grader_that_no_worker_can_load_refuses_what_waits_and_what_come
         assert pool.queued == 0
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        CannotStart("a worker could not start (exit code 1)"),
+        OSError(errno.EMFILE, "Too many open files"),
+        RuntimeError("can't start new thread"),
+    ],
+    ids=["the worker ended", "no descriptor", "whatever it is"],
+)
 async def test_starts_that_fail_cost_no_item_and_the_first_that_succeeds_takes_up_the_work(
-    obeying: Obeying, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    obeying: Obeying,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    error: Exception,
 ):
     start, failures = WorkerProcess.start, iter(range(4))
 
     async def fails_at_first(worker: WorkerProcess, grader: Any) -> None:
         if next(failures, None) is not None:
-            raise CannotStart("no process could be started (EOFError())")
+            raise error
         await start(worker, grader)
 
     monkeypatch.setattr(WorkerProcess, "start", fails_at_first)
@@ -201,6 +215,29 @@ async def test_starts_that_fail_cost_no_item_and_the_first_that_succeeds_takes_u
 
     assert verdicts(results) == [Verdict.CORRECT] * 5
     assert pool.restarts == {"could_not_start": 4}
+    assert [record.message.count(error.args[-1]) for record in caplog.records] == [1], "said once, and not at each try"
+
+
+async def test_a_lane_that_stays_without_a_worker_is_named(
+    obeying: Obeying, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wait_for: WaitFor
+):
+    monkeypatch.setattr(math_reward.pool.pool, "EMPTY_SECONDS", 0.2)
+    start = WorkerProcess.start
+
+    async def fails_in_the_slow_lane(worker: WorkerProcess, grader: Any) -> None:
+        if worker._cpu_seconds == 20:
+            raise OSError(errno.EMFILE, "Too many open files")
+        await start(worker, grader)
+
+    monkeypatch.setattr(WorkerProcess, "start", fails_in_the_slow_lane)
+    async with obeying(1, deadline=20) as pool:
+        await pool.grade([Item("ok", str(tmp_path / "calls"))])
+        await asyncio.sleep(0.3)
+        assert pool.workers == {"fast": 1, "slow": 0}
+        assert_refusal(str(pool.problem()), "slow lane", "Too many open files")
+        monkeypatch.setattr(WorkerProcess, "start", start)
+        await until(wait_for, lambda: pool.workers["slow"] == 1)
+        assert pool.problem() is None
 
 
 async def test_a_fork_server_that_is_killed_again_and_again_costs_no_item(
