@@ -29,7 +29,7 @@ if [ $# -gt 0 ]; then
     exec .venv/bin/python -m pytest "$@"
 fi
 
-declare -A number_of=([fast]=2 [everything]=3 [nightly]=7)
+declare -A number_of=([fast]=2 [everything]=3 [nightly]=8)
 phases=${number_of[$tier]}
 status=0
 phase() { # phase NUMBER NAME COMMAND...
@@ -81,10 +81,11 @@ if [ "$tier" = nightly ]; then
         .venv/bin/python -m pytest -v -rs -m nightly
     phase 2 "a million generated pairs" .venv/bin/python tests/benchmarks/differential.py --pairs 1000000
     phase 3 "a million generated documents" .venv/bin/python tests/benchmarks/differential.py --documents --pairs 1000000
-    phase 4 "attacks on the reward service" .venv/bin/python tests/benchmarks/bench_service.py attack
-    phase 5 "other trainers" bash launch/adapters.sh
-    phase 6 "vLLM versions" bash tests/versions/run.sh
-    phase 7 "300 mutants" .venv/bin/python tests/benchmarks/mutants.py --mutants 300
+    phase 4 "texts made to slow each regular expression down" .venv/bin/python tests/benchmarks/pattern_times.py
+    phase 5 "attacks on the reward service" .venv/bin/python tests/benchmarks/bench_service.py attack
+    phase 6 "other trainers" bash launch/adapters.sh
+    phase 7 "vLLM versions" bash tests/versions/run.sh
+    phase 8 "300 mutants" .venv/bin/python tests/benchmarks/mutants.py --mutants 300
     exit $status
 fi
 phase 1 "style and types" style

@@ -25,7 +25,7 @@ _LETTER_ALONE = re.compile(
 _LETTER_AND_TEXT = re.compile(
     r"(?:\\(?:text|math)\w*\s?\{)?\s*(?P<named>(?:[Oo]ption|[Cc]hoice)[ _])?"
     r"(?:[(\[]\s?([A-Ja-j])\s?[)\]][.:,]?"
-    r"|([A-Ja-j])\s?(?:[).:,：．、]|(?=(?:\\left\s?|\\text\s?\{\s?)?[(（])|(?(named)\s|(?!))))[\s*}]*(\S.*?)[\s.*}]*",
+    r"|([A-Ja-j])\s?(?:[).:,：．、]|(?=(?:\\left\s?|\\text\s?\{\s?)?[(（])|(?(named)\s|(?!))))[\s*}]*(\S(?:.*[^\s.*}])?)[\s.*}]*",
     re.DOTALL,
 )
 # "\text{A)}\ & 90 &": a choice in a table of LaTeX.
@@ -37,10 +37,9 @@ _CELL_END = re.compile(
 _QUESTION = re.compile(r"\n|(?<=[\w)}$])[.$]\s(?=[A-Z])")
 _NOISE = re.compile(r"\\(?:text\w*|mathrm|displaystyle)(?![a-z])|[\s$*{}\\.,;:。；，'\"“”()]+")
 
-
+# Each piece begins in its own way, and a command ends with its word: only so there is one way to divide a text.
 _LETTERS = re.compile(
-    r"(?:[\s(\[,、，;&.){}\]*$]|\\text\w*|and|und|y|et|和)*(?:\(?[A-J]\)?(?:[\s(\[,、，;&.){}\]*$]|\\text\w*|and|und|y|et|和)+)*"
-    r"\(?[A-J][\s).,}\]*$]*"
+    r"(?:[\s(\[,、，;&.){}\]*$]|\\text\w*\b|and|und|y|et|和|[A-J](?![A-J]))*(?:\\text\w*)?[A-J][\s).,}\]*$]*"
 )
 _REPEATED = re.compile(r"([A-J])\1{3,9}")
 _JOINED_LETTERS = re.compile(r"[A-J]{2,10}")
@@ -68,23 +67,19 @@ def choices_of(prompt: str) -> dict[str, str]:
         Each letter in upper case, and its text. A question has A, B and one more at least; two are enough in brackets.
     """
     text = prompt[-PROMPT_CHARACTERS:]
-    marks = list(_MARK.finditer(text))
-    found: dict[str, str] = {}
-    for first, mark in enumerate(marks):
-        if _letter(mark) not in ("A", "a"):
-            continue
-        run = [mark]
-        for other in marks[first + 1 :]:
-            if ord(_letter(other)) == ord(_letter(run[-1])) + 1:
-                run.append(other)
-        if len(run) > 2 or (len(run) == 2 and all(one["inner"] for one in run)):
-            ends = [*(following.start() for following in run[1:]), len(text)]
-            texts = [_CELL_END.sub("", text[one.end() : end]) for one, end in zip(run, ends, strict=True)]
-            texts = [_CELL_BEGIN.sub("", said) for said in texts]
-            texts[-1] = _CELL_END.sub("", _QUESTION.split(texts[-1], maxsplit=1)[0])
-            found = {
-                _letter(one).upper(): said[:MAX_TEXT].rstrip(" ;,\n") for one, said in zip(run, texts, strict=True)
-            }
+    runs: dict[str, list[re.Match[str]]] = {}
+    """By each letter: its mark, the next mark of the next letter, and so on. They are read from the end."""
+    for mark in reversed(list(_MARK.finditer(text))):
+        run = runs[_letter(mark)] = [mark, *runs.get(chr(ord(_letter(mark)) + 1), ())]
+        if _letter(mark) in ("A", "a") and (len(run) > 2 or (len(run) == 2 and all(one["inner"] for one in run))):
+            break
+    else:
+        return {}
+    ends = [*(following.start() for following in run[1:]), len(text)]
+    texts = [_CELL_END.sub("", text[one.end() : end]) for one, end in zip(run, ends, strict=True)]
+    texts = [_CELL_BEGIN.sub("", said) for said in texts]
+    texts[-1] = _CELL_END.sub("", _QUESTION.split(texts[-1], maxsplit=1)[0])
+    found = {_letter(one).upper(): said[:MAX_TEXT].rstrip(" ;,\n") for one, said in zip(run, texts, strict=True)}
     return found if all(found.values()) else {}
 
 

@@ -1,38 +1,38 @@
 """Every regular expression that sees a completion takes linear time: four times the text, about four times the time.
 
-The patterns are found in the grader's modules, whatever their names, and the methods that they are used with in its
-source: a new one is tested without a word here. What is compared are CPU times of this process, each the least of
-several, so that a machine that does other things as well changes nothing.
+``tests/benchmarks/pattern_times.py`` finds the patterns, whatever their names, and makes texts of their own parts: a
+new pattern is tested without a word here. The fast tests try a few of these texts, and each night many. Here are the
+texts that no single pattern has the parts of, and whole gradings. What is compared are CPU times of this thread, each
+the least of several, so that a machine that does other things as well changes nothing.
 """
 
-import ast
-import importlib
 import itertools
-import pkgutil
 import re
-import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
-import math_reward.grader
 from math_reward.grader import grade
-from math_reward.grader.extraction import values_at_end
-from math_reward.grader.extraction.boxes import MAX_GAP
-from math_reward.grader.extraction.statement import TAIL_CHARACTERS
-from math_reward.grader.notation.parse import MAX_CHARACTERS
+from math_reward.grader.grading import forget
 
-pytestmark = pytest.mark.nightly
+from ...scripts import script
+
+pattern_times = script(Path(__file__).resolve().parents[2] / "benchmarks" / "pattern_times.py")
+BOUNDED, LIMIT = pattern_times.BOUNDED, pattern_times.LIMIT
+seconds = pattern_times.seconds
+PATTERNS = {used.name: used for used in pattern_times.patterns()}
+
 CHARACTERS = 1_000
 """And twice, and four times as many. A quadratic pattern takes a hundred times as long as it should for the last."""
 
 FLOOR_SECONDS = 0.003
 """What takes less for the longest text, beyond three times what prose takes, is not measured further: a pattern that
 is not linear takes more."""
+
+FEW = 4
+"""How many texts of its own parts a pattern is tried with in the fast tests."""
 
 UNITS = [
     " ", "\n", " \n", "\t ", "\n\n", "$", "$ ", "$x", "$x\n", "$$", "{", "}", "{}", "\\", "\\ ", "\\\\", "\\(", "\\[",
@@ -42,17 +42,8 @@ UNITS = [
     "or ", "is ", "answer ", "the answer is ", "final answer a", "答案", "é", "&", "&#", "&lt;", "'", "a'", "%", "C_",
     "for ", "not a ", "I hope it ", "<sup>", "<sub>a", "\\color{a}{", "\\label{", "\\\\[", "\u200b", "²", "₂", "½",
     "-1 ", "+ ", "1:", "12:34 ", "m^2 ", "m/", "Answer:\n", "#", "|", "\ud800", "\0", "\\!", ",\\!", "\\,", "\\quad ",
+    "(A) ", "A. ",
 ]  # fmt: skip
-BOUNDED = {
-    "math_reward.grader.extraction.around._DASH[0]": 24,
-    "math_reward.grader.extraction.boxes._SEPARATOR[0]": MAX_GAP,
-    "math_reward.grader.extraction.values_at_end.FORMULA[0]": TAIL_CHARACTERS,
-    "math_reward.grader.extraction.values_at_end.NUMBER[0]": TAIL_CHARACTERS,
-    "math_reward.grader.extraction.values_at_end._LIST[0]": values_at_end.TAIL_CHARACTERS,
-    "math_reward.grader.extraction.statement._TAG[0]": TAIL_CHARACTERS,
-    "math_reward.grader.notation.values._DIVISION[0]": MAX_CHARACTERS,
-}
-"""Patterns that are not linear, and how many characters their callers let them see."""
 
 BEFORE = ["", "I think", "1"]
 AFTER = ["", "x", "!\n"]
@@ -64,119 +55,146 @@ def texts(characters: int) -> Iterator[tuple[str, str, str, str]]:
         yield before + unit * (characters // len(unit)) + after, before, unit, after
 
 
-# What is tested
-
-
-def modules() -> list[ModuleType]:
-    found = pkgutil.walk_packages(math_reward.grader.__path__, "math_reward.grader.")
-    return [importlib.import_module(info.name) for info in found]
-
-
-def patterns_in(value: Any) -> Iterator["re.Pattern[str]"]:
-    if isinstance(value, re.Pattern):
-        yield value
-    elif isinstance(value, dict):
-        yield from patterns_in([*value.keys(), *value.values()])
-    elif isinstance(value, list | tuple | set | frozenset):
-        for one in value:
-            yield from patterns_in(one)
-
-
-SEARCHING = {"search", "finditer", "findall", "sub", "subn", "split"}
-WAYS = {"search", "match", "fullmatch"}
-
-
-def used() -> dict[str, tuple["re.Pattern[str]", set[str]]]:
-    """Every pattern of the grader, by where it is, and whether it is searched for (``search``) or ``match``-ed."""
-    found: dict[str, tuple[re.Pattern[str], set[str]]] = {}
-    names: dict[re.Pattern[str], str] = {}
-    ways: dict[re.Pattern[str], set[str]] = defaultdict(set)
-    for module in modules():
-        called: dict[str, set[str]] = defaultdict(set)
-        tree = ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8"))
-        imports = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
-        imported = {alias.name for node in imports for alias in node.names}
-        for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
-            for argument in call.args:
-                if isinstance(argument, ast.Name):
-                    called[argument.id].add("search")  # It is handed on, and may be searched for there.
-            if not isinstance(call.func, ast.Attribute) or not isinstance(call.func.value, ast.Name):
-                continue
-            owner, method = call.func.value.id, call.func.attr
-            way_used = {"search" if method in SEARCHING else method} & WAYS
-            called[owner] |= way_used
-            if owner == "re" and way_used and isinstance(call.args[0], ast.Constant):
-                found[f"{module.__name__}, line {call.lineno}"] = re.compile(call.args[0].value), way_used
-        for name, value in vars(module).items():
-            for number, pattern in enumerate(patterns_in(value)):
-                if name not in imported:
-                    names.setdefault(pattern, f"{module.__name__}.{name}[{number}]")
-                # Those of a table are used by the name of the loop over it.
-                ways[pattern] |= called[name if value is pattern else "pattern"]
-    return found | {name: (pattern, ways[pattern] or WAYS) for pattern, name in names.items()}
-
-
-PATTERNS = used()
-
-
-def way(pattern: "re.Pattern[str]", how: str) -> Callable[[str], Any]:
-    if how == "search":
-        return lambda text: sum(1 for _ in pattern.finditer(text))
-    return pattern.match if how == "match" else pattern.fullmatch
-
-
-def seconds(call: Callable[[str], Any], text: str, times: int = 1) -> float:
-    taken = []
-    for _ in range(times):
-        begin = time.process_time()
-        call(text)
-        taken.append(time.process_time() - begin)
-    return min(taken)
-
-
 def grows_faster_than_linear(call: Callable[[str], Any], short: str, long: str) -> bool:
     """``long`` is four times as long as ``short``. It is looked at again before anybody is accused."""
     return all(seconds(call, long) >= 8 * seconds(call, short) + FLOOR_SECONDS for _ in range(4))
 
 
-def test_the_grader_has_patterns_that_are_tested_here():
-    assert len(PATTERNS) > 80
-    assert {how for _, methods in PATTERNS.values() for how in methods} == {"search", "match", "fullmatch"}
+# The patterns
 
 
-def test_a_pattern_that_is_not_linear_is_noticed():
-    cubic = re.compile(r"^\s*(?:\**\s*)?(?:Ans|Answer):", re.MULTILINE)
-    short, long = ("I think" + " \n" * n + "x" for n in (25, 100))
+def test_the_patterns_of_all_modules_are_tested_here():
+    assert len(PATTERNS) > 400
+    assert {way for used in PATTERNS.values() for way in used.ways} == {"search", "match", "fullmatch"}
+    assert PATTERNS["choices._LETTERS"].ways == ("fullmatch",)
+    assert PATTERNS["notation.rewrites.WORDS[0]"].ways == ("search",)
+    assert BOUNDED.keys() <= PATTERNS.keys()
 
-    assert grows_faster_than_linear(way(cubic, "search"), short, long)
+
+LETTERS = r"(?:[\s(,&.)]|and)*(?:\(?[A-J]\)?(?:[\s(,&.)]|and)+)*\(?[A-J][\s).,]*"
+GROUPED = r"(?<![\d.,])(\d{1,3}(?: \d{3})+),(\d{1,2})(?!\d)"
+NAME = r"\d\s?[\u0900-\u097f](?:[^\W\d_]|[\u0900-\u097f]){0,24}\Z"
+BULLETS = r"(?:^|\n)((?:[ \t]*-[ \t]+[^\n]{1,80}(?:\n|$)){2,12})\s*$"
 
 
-@pytest.mark.parametrize("where", sorted(PATTERNS.keys() - BOUNDED.keys()))
-def test_the_time_of_a_pattern_is_linear_in_the_text(where: str):
-    pattern, ways = PATTERNS[where]
-    for how in sorted(ways):
-        call = way(pattern, how)
+@pytest.mark.parametrize(
+    ("said", "way"),
+    [
+        (LETTERS, "fullmatch"),  # exponential, as it was
+        (NAME, "search"),
+        (BULLETS, "search"),
+        (GROUPED, "search"),  # quadratic
+        (r"^\s*(?:\**\s*)?(?:Ans|Answer):", "search"),
+    ],
+)
+def test_a_pattern_that_is_not_linear_is_noticed_by_texts_of_its_own_parts(said: str, way: str):
+    used = pattern_times.Used("said", re.compile(said, re.MULTILINE if "Ans" in said else 0), (way,))
+
+    assert list(pattern_times.faults(used, 200, seed=1))
+
+
+def test_a_linear_pattern_is_accused_by_none_of_them():
+    used = pattern_times.Used("said", re.compile(r"(?:[\s(,)]|[A-J](?![A-J]))*[A-J]"), ("fullmatch",))
+
+    assert not list(pattern_times.faults(used, 100, seed=1))
+
+
+def test_a_few_texts_of_their_own_parts_take_no_pattern_long():
+    assert [fault for used in PATTERNS.values() for fault in pattern_times.faults(used, FEW, seed=2)] == []
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", sorted(PATTERNS.keys() - BOUNDED.keys()))
+def test_the_time_of_a_pattern_is_linear_in_any_text(name: str):
+    for way in PATTERNS[name].ways:
+        call = PATTERNS[name].call(way)
         prose = 3 * seconds(call, "So it is this, and not that. " * (4 * CHARACTERS // 29), 3)
         for (short, *parts), (middle, *_), (long, *_) in zip(
             texts(CHARACTERS), texts(2 * CHARACTERS), texts(4 * CHARACTERS), strict=True
         ):
             if seconds(call, long) < prose + FLOOR_SECONDS:
                 continue
-            assert not grows_faster_than_linear(call, short, long), (how, parts)
-            assert seconds(call, middle, 3) <= 4 * seconds(call, short, 3) + FLOOR_SECONDS, (how, parts)
+            assert not grows_faster_than_linear(call, short, long), (way, parts)
+            assert seconds(call, middle, 3) <= 4 * seconds(call, short, 3) + FLOOR_SECONDS, (way, parts)
 
 
-@pytest.mark.parametrize("where", sorted(BOUNDED))
-def test_a_pattern_that_is_not_linear_sees_only_so_much_that_it_does_not_matter(where: str):
-    pattern, ways = PATTERNS[where]
-    linear = seconds(way(re.compile(r"\w"), "search"), "x " * 500_000, 3)
-
-    for how in sorted(ways):
-        for text, *parts in texts(BOUNDED[where]):
-            if seconds(way(pattern, how), text) > 2 * linear:
-                assert seconds(way(pattern, how), text, 3) < 4 * linear, (how, parts)
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", sorted(BOUNDED))
+def test_a_pattern_that_is_not_linear_sees_only_so_much_that_it_does_not_matter(name: str):
+    for way, (before, unit, after) in itertools.product(PATTERNS[name].ways, itertools.product(BEFORE, UNITS, AFTER)):
+        text = pattern_times.Text(before, unit, after)
+        assert pattern_times.fault_of(PATTERNS[name].call(way), text, BOUNDED[name][0]) is None, (way, text)
 
 
+# Whole gradings
+
+
+def times_of(*arguments: Any, **more: Any) -> float:
+    """The CPU seconds of a grading that nobody remembers, at most LIMIT."""
+
+    def call(_: str) -> None:
+        forget()
+        grade(*arguments, **more)
+
+    return seconds(call, "", 2)
+
+
+LIST = ", ".join(f"({letter})" for letter in "ABCDEFGHIJ" * 4)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "(A) " * 12 + "x",
+        "(A) " * 40 + "x",
+        LIST + " are all wrong",
+        LIST[:48] + " are all wrong",
+        "\\textand" * 24 + " x",
+        "1 " + "क" * 24 + " x",
+        "A. " * 640,
+        "A) " + " " * 1_900 + "x",
+        "1:41" + " " * 1_900 + "x",
+        "<" + "," * 1_900,
+        "1 234 " * 320,
+        "1" + ",111" * 490 + "x",
+    ],
+    ids=lambda answer: answer[:12],
+)
+def test_no_answer_costs_the_deadline_as_an_answer_or_as_a_reference(answer: str):
+    plain = times_of(r"\boxed{3 + x}", "2x") + 0.1
+
+    assert times_of(rf"\boxed{{{answer}}}", "B, C") < plain
+    assert times_of(f"The answer is {answer}", "B, C") < plain
+    assert times_of(r"\boxed{B, C}", answer) < plain
+
+
+@pytest.mark.parametrize(
+    "completion",
+    [
+        "The items\n" + ("-" + " " * 40 + "x\n") * 12 + "so",
+        r"\\(" * 1_000,
+        "111," * 750 + "x",
+        "A. " * 33_000,
+        "(A) " * 25_000,
+        "1 234 " * 16_000,
+    ],
+    ids=lambda completion: completion[:12],
+)
+def test_no_text_costs_the_deadline(completion: str):
+    plain = times_of(r"\boxed{3 + x}", "2x") + 0.1
+
+    assert times_of(completion, "42") < plain
+    assert times_of(rf"\boxed{{{completion}}}", "42") < plain
+    assert times_of(r"\boxed{42}", completion) < plain
+
+
+def test_a_prompt_of_marks_alone_is_searched_for_choices_in_one_pass():
+    prompt = "A. " * 1_333
+
+    assert times_of(prompt + r"\boxed{B}", "B", prompt) < times_of(r"\boxed{3 + x}", "2x") + 0.1
+
+
+@pytest.mark.nightly
 def test_the_time_of_grading_is_linear_in_the_completion_up_to_a_megabyte():
     def call(text: str) -> Any:
         return grade(text, "42")

@@ -24,7 +24,7 @@ _LETTER_FIRST = re.compile(
     r"[(\[]?(?P<letter>[A-J])[)\]]?(?:(?:[.,:)]|$)(?:\s|$)|\s(?=is (?:the )?(?:correct|right)\b))"
 )
 ANOTHER_LETTER = re.compile(r"\b(?:maybe|perhaps|possibly)(?: be| it is)? \(?[A-J]\b")
-LETTER_ALONE = re.compile(r"\**\(?(?P<letter>[A-J])\)?\**[.)]?\**")
+LETTER_ALONE = re.compile(r"\**\(?(?P<letter>[A-J])\)?\**(?:[.)]\**)?")
 YES_OR_NO = re.compile(
     rf"[\[({{\"“]{{0,2}}(?P<word>{WORD}|si)(?!\w)[\])}}\"”]{{0,2}}\s?(?:[.,!:;—–-]|，|،|।|。|$)", re.IGNORECASE
 )

@@ -88,7 +88,8 @@ _REASON_AFTER = re.compile(
     r"(?P<value>[^\n]{1,60}?)(?:[.,;:] ?| )(?:(?:because|since)\b|(?<=[.;] )(?:Note|Notice|Because|Since|Indeed|Reason"
     r"|Completing|Explanation|Here|This|We|By|Using)\b)[^\n]*"
 )
-_BULLETS = re.compile(r"(?:^|\n)((?:[ \t]*[-*•][ \t]+[^\n]{1,80}(?:\n|$)){2,12})\s*$")
+# The white space behind a bullet is taken whole: else a line could be divided in many ways, and a list in all of them.
+_BULLETS = re.compile(r"(?:^|\n)((?:[ \t]*[-*•](?:[ \t]+(?![ \t])[^\n]{1,80}|[ \t]{2,})(?:\n|$)){2,12})\s*$")
 _STEP = re.compile(r"\d\s?[+*×·]\s?\d|\d\s[-−]\s\d|=.*=")
 
 

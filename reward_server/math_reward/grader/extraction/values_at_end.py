@@ -22,16 +22,28 @@ TAIL_CHARACTERS = 200
 """How much of the end is searched for a list."""
 MAX_JOINED = 8
 """How many formulas can be one answer together."""
+
+
+def _again(bracket: str) -> str:
+    r"""Not at a \\( within ten characters of another: a formula that does not begin there does not begin here."""
+    return "".join(rf"(?<!\\\{bracket}[^$)\]]{{{gap}}}\\\\\{bracket})" for gap in range(10))
+
+
 FORMULA = re.compile(
     # A dollar sign beside a space or before a digit is a currency: "$5 + $6 = $11".
     r"\$\$(?P<display>.+?)\$\$|(?<!\\)\$(?P<inline>(?=\S)(?:[^$\n]|\\\$)+?(?<=[^\s\\])|(?=\s)[^$\n]+?\s)\$(?!\d)"
     # No formula begins within another, else a text of openings alone takes quadratic time; a matrix has \\( and \\[.
-    r"|\\\((?P<round>(?:(?!(?<!\\)\\\().)+?)\\\)|\\\[(?P<square>(?:(?!(?<!\\)\\\[).)+?)\\\]",
+    rf"|\\\({_again('(')}(?P<round>(?:(?!(?<!\\)\\\().)+?)\\\)"
+    rf"|\\\[{_again('[')}(?P<square>(?:(?!(?<!\\)\\\[).)+?)\\\]",
     re.DOTALL,
 )
+_BEGIN = r"(?<![^\W\u3040-\u9fff\uac00-\ud7af])(?<!\.)"
+# 234 in 1,234,567 begins no number that 1 does not begin.
+_FIRST_GROUP = rf"(?:(?!\d{{3}},)|(?<!{_BEGIN}\d,)(?<!{_BEGIN}\d\d,)(?<!{_BEGIN}\d\d\d,))"
 NUMBER = re.compile(
-    r"(?<![^\W\u3040-\u9fff\uac00-\ud7af])(?<!\.)(?P<number>[-−–]?\s?\\?[$€£]?\s?"
-    r"(?:\d{1,3}(?:,\d{3})+(?![\d,])(?:\.\d+)?|\d{1,3}(?:\.\d{3})+,\d{1,2}(?![\d,])"
+    rf"{_BEGIN}(?P<number>[-−–]?\s?\\?[$€£]?\s?"
+    rf"(?:{_FIRST_GROUP}\d{{1,3}}(?:,\d{{3}})+(?![\d,])(?:\.\d+)?"
+    r"|\d{1,3}(?:\.\d{3})+,\d{1,2}(?![\d,])"
     r"|\d{1,3}(?:[ \u202f\xa0]\d{3})+(?:,\d{1,2})?(?![\d,])"
     r"|\d+,\d{1,2}(?![\d,]|\.\d)|\d+(?:\.\d+)?|\.\d+)"
     rf"(?:{UNITS_AFTER_DIGITS})?"

@@ -124,7 +124,7 @@ def _divided(text: str) -> list[str]:
 
 MAX_CHARACTERS = 2_000
 
-_PROSE = re.compile(r"[\w\s.,'()\-:;!?/\"&]*[A-Za-z][\w\s.,'()\-:;!?/\"&]*")
+_PROSE = re.compile(r"(?=[^A-Za-z]*[A-Za-z])[\w\s.,'()\-:;!?/\"&]*")
 _WORD = re.compile(r"[a-z']+")
 _APPROXIMATION = re.compile(
     r"\\text ?\{ ?[(,]? ?(?:or )?(?:approximately|approx\.?|about|roughly|i\.e\.) ?\}(?P<number> ?-?[\d.,]{1,40})"

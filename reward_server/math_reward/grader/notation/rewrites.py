@@ -136,8 +136,10 @@ WORDS = (
         ("6,50 Euro", "6.50 Euro"),
     ),
     Rewrite(
-        _has(","), re.compile(r"(?<![\d.,])(\d{1,3}(?:[ \u202f\xa0]\d{3})+),(\d{1,2})(?!\d)"),
-        lambda number: re.sub(r"\s", "", number[1]) + "." + number[2], ("1 234,5 euros", "1234.5 euros"),
+        # Groups without decimals match too, and stay: else each of them would be the start of another search.
+        _has(","), re.compile(r"(?<![\d.,])(\d{1,3}(?:[ \u202f\xa0]\d{3})+)(?:,(\d{1,2})(?!\d))?"),
+        lambda number: re.sub(r"\s", "", number[1]) + "." + number[2] if number[2] else number[0],
+        ("1 234,5 euros", "1234.5 euros"),
     ),
     Rewrite(
         _has("nfinitely many "), re.compile(r"([Ii]nfinitely many) (?:real |integer )?solutions?"), r"\1",
@@ -268,7 +270,7 @@ MARKUP = (
         r"\1 \\cup ", ("(-inf, 2) U (3, inf)", r"(-inf, 2) \cup (3, inf)"),
     ),
     Rewrite(
-        _has("<"), re.compile(r"^<(.*,.*)>\Z", re.DOTALL), r"\\langle \1 \\rangle",
+        _has("<"), re.compile(r"^<(?=[^,]*,)(.*)>\Z", re.DOTALL), r"\\langle \1 \\rangle",
         ("<1, 2>", r"\langle 1, 2 \rangle"),
     ),
     _OPEN_ENDS,

@@ -39,7 +39,7 @@ from math_reward.grader.words.units import (
 )
 from math_reward.grader.words.vocabulary import NEGATIONS, PHRASES, QUALIFIERS
 
-CLOCK = re.compile(r"\s*(\d{1,2})(?::([0-5]\d)(?::([0-5]\d))?|(?= ?[AaPp]\.? ?[Mm]))\s*(?:([AaPp])\.?\s*[Mm]\.?)?\s*")
+CLOCK = re.compile(r"\s*(\d{1,2})(?::([0-5]\d)(?::([0-5]\d))?|(?= ?[AaPp]\.? ?[Mm]))\s*(?:([AaPp])\.?\s*[Mm]\.?\s*)?")
 TEXT_COMMAND = re.compile(r"\\(?:text\w*|mbox|hbox|mathrm|mathbf|mathit|emph|operatorname|bold|underline)\s*(?=\{)")
 _WORD = re.compile(r"(?<![^\W\d_])(?!(?:and|or)\b)[^\W\d_]{2}")
 _ARTICLE = re.compile(rf"^(?:[Aa]n? (?!(?:{'|'.join(WORDS)})\b)|[Tt]he )(?=[A-Za-z]{{2}})")
@@ -49,7 +49,8 @@ _AFTER_A_TRUTH = re.compile(
     r"(?:no|false)\s?[,;] (?:it|they|he|she|we|there|that|this) [a-z]+(?:n't| not)"
     r"|(?:yes|true)\s?[,;] (?:it|they|he|she|we|there|that|this) (?:is|are|does|do|can|will|was|were|has|have|exists?)"
 )
-_DIVISION = re.compile(r"\s*[,;]\s*(?:and\s+)?|\s+and\s+")
+# It begins where white space begins, so that not each space of many searches the others.
+_DIVISION = re.compile(r"(?<!\s)\s+(?:[,;]\s*(?:and\s+)?|and\s+)|[,;]\s*(?:and\s+)?")
 
 
 def words(text: str) -> str:
