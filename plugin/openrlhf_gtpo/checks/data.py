@@ -2,6 +2,7 @@
 chat template, the estimator's function, the guide's vocabulary."""
 
 import functools
+import hashlib
 import itertools
 import math
 import os
@@ -12,7 +13,8 @@ from typing import Any
 from openrlhf_gtpo.checks import Finding, named
 from openrlhf_gtpo.checks.rules import in_a_file
 from openrlhf_gtpo.data import tokenizer
-from openrlhf_gtpo.data.sources import DataUnusable, is_local, names_of
+from openrlhf_gtpo.data.references import ungradable
+from openrlhf_gtpo.data.sources import DataUnusable, Place, is_local, names_of
 from openrlhf_gtpo.data.table import rows
 from openrlhf_gtpo.data.tokenizer import Lengths
 from openrlhf_gtpo.errors import reason
@@ -23,6 +25,8 @@ Flags = Mapping[str, Any]
 
 SAMPLE = 2000
 """Most prompts whose lengths a dry run tells."""
+SAME = 8
+"""From so many rows on, the same label in all is a mistake."""
 QUESTION = "What is 6 times 7?"
 
 
@@ -73,6 +77,12 @@ class Seen:
     """Prompts from all over it."""
     lengths: Lengths | None
     """What measured every prompt, if there was a tokenizer."""
+    digests: list[bytes]
+    """Of every prompt and label."""
+    labels: dict[str, tuple[Place, int]]
+    """Each reference answer, where it stands first, and how often it is there."""
+    echoes: int
+    """How many labels are their row's prompt."""
 
 
 def _readings(flags: Flags) -> Iterator[Reading]:
@@ -96,7 +106,7 @@ def _rows(flags: Flags) -> Iterator[Finding]:
     counts: list[int | None] = []
     for reading in _readings(flags):
         name = reading.name
-        if (flags["use_ms"] or flags["dry_run"]) and not is_local(name):
+        if _unread(flags, name):
             counts += [None] * reading.training
             yield Finding("data", "ok", f"{name} is read when training starts.")
             continue
@@ -110,8 +120,13 @@ def _rows(flags: Flags) -> Iterator[Finding]:
         if seen.lengths and (fault := seen.lengths.fault()):
             yield Finding("data", "fault", fault)
             continue
+        by_service = bool(embedded(flags) or service_urls(flags))
+        references = [*_references(name, seen)] if by_service else []
+        yield from references
+        if any(finding.state == "fault" for finding in references):
+            continue
         warnings = []
-        if not seen.asks and (embedded(flags) or service_urls(flags)):
+        if not seen.asks and by_service:
             warnings.append(
                 rf"{name}: no prompt asks for \boxed{{}}, where the grader reads an answer most surely: "
                 "`openrlhf-gtpo data` writes prompts that do. Leave it as it is if the policy has learned to answer."
@@ -123,9 +138,42 @@ def _rows(flags: Flags) -> Iterator[Finding]:
                 f"is not known, since the tokenizer of {model} is not on this machine, or does not load: training "
                 "looks again when it has it."
             )
+        if references and not warnings:
+            continue
         fine = Finding("data", "ok", f"{name}: each of {seen.count:,} rows has what training needs.")
         yield from [Finding("data", "warning", sentence) for sentence in warnings] or [fine]
     yield from _too_few(flags, counts)
+
+
+def _references(name: str, seen: Seen) -> Iterator[Finding]:
+    """Reference answers that the reward service will refuse, or that say nothing of their prompts."""
+    if seen.echoes == seen.count > 0:
+        yield Finding(
+            "references",
+            "fault",
+            f"{name}: the reference answer of each row is its prompt: name the column of answers by --data.label_key.",
+        )
+        return
+    bad, left_out = ungradable([*seen.labels])
+    lost = sum(seen.labels[label][1] for label in bad)
+    count = seen.count - sum(seen.labels[label][1] for label in left_out)
+    if lost:
+        label, why = next(iter(bad.items()))
+        yield Finding(
+            "references",
+            "fault" if lost == count else "warning",
+            f"{name}: {lost:,} of {count:,} reference answers cannot be graded, and their groups would be left "
+            f"out of every step; the first is {label[:60]!r} ({seen.labels[label][0]}): {why}; `openrlhf-gtpo data "
+            "prepare other --drop-ungradable` leaves such rows out.",
+        )
+    if len(seen.labels) == 1 and seen.count >= SAME:
+        (label,) = seen.labels
+        yield Finding(
+            "references",
+            "warning",
+            f"{name}: all {seen.count:,} rows have the reference answer {label[:60]!r}, which a policy learns to give "
+            "without reading its prompt: name the column of answers by --data.label_key.",
+        )
 
 
 def _too_few(flags: Flags, counts: list[int | None]) -> Iterator[Finding]:
@@ -149,17 +197,39 @@ def _too_few(flags: Flags, counts: list[int | None]) -> Iterator[Finding]:
 def _seen(reading: Reading) -> Seen:
     limits = reading.max_len, reading.max_new_tokens, reading.apply_chat_template, reading.input_template
     lengths = None if reading.tokenizer is None else Lengths(reading.tokenizer, *limits)
-    asks, sample, every, count = False, list[Any](), 1, 0
+    asks, sample, every, count, echoes = False, list[Any](), 1, 0, 0
+    labels: dict[str, tuple[Place, int]] = {}
+    digests: list[bytes] = []
     found = rows(reading.name, reading.input_key, reading.label_key, (reading.image_key,), reading.split)
     for count, row in enumerate(itertools.islice(found, reading.max_samples), 1):
         if lengths is not None:
             lengths.add(row.place, row.prompt)
+        digests.append(hashlib.blake2b(ascii((row.prompt, row.label)).encode(), digest_size=8).digest())
         asks = asks or "boxed" in str(row.prompt)
+        if row.label is not None:
+            first, times = labels.get(row.label, (row.place, 0))
+            labels[row.label] = first, times + 1
+            echoes += row.label == row.prompt
         if count % every == 0:
             sample.append(row.prompt)
         if len(sample) > SAMPLE:
             sample, every = sample[1::2], 2 * every
-    return Seen(count, asks, sample, lengths)
+    return Seen(count, asks, sample, lengths, digests, labels, echoes)
+
+
+def _unread(flags: Flags, name: str) -> bool:
+    return (flags["use_ms"] or flags["dry_run"]) and not is_local(name)
+
+
+def digests(flags: Flags) -> list[bytes] | None:
+    """Of every row that may be trained on, in the data's order; None where they are not read now, or are faulty."""
+    readings = [reading for reading in _readings(flags) if reading.training]
+    if any(_unread(flags, reading.name) for reading in readings):
+        return None
+    try:
+        return [one for reading in readings for one in _seen(reading).digests][: flags["data.max_samples"]]
+    except DataUnusable:
+        return None
 
 
 @functools.cache

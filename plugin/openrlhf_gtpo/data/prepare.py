@@ -2,14 +2,13 @@
 
 import argparse
 import json
-import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from openrlhf_gtpo.data.formats import FORMATS, UnknownFormat, kind_of, question_and_reference
+from openrlhf_gtpo.data.references import grades
 from openrlhf_gtpo.data.sources import DataUnusable, files_of, is_local, records
 from openrlhf_gtpo.errors import SettingsError
 
@@ -122,29 +121,13 @@ def _ungradable(lines: dict[str, Line], others: dict[str, set[str]]) -> list[tup
     pairs = [(key, other) for key, set_of in others.items() for other in sorted(set_of)]
     rows = [{"label": line["label"]} for line in lines.values()]
     rows += [{"label": lines[key]["label"], "completion": rf"\boxed{{{other}}}"} for key, other in pairs]
-    keys, graded = [*lines, *(key for key, _ in pairs)], _graded(rows)
+    keys, graded = [*lines, *(key for key, _ in pairs)], grades(rows)
     for place, (key, grade) in enumerate(zip(keys, graded, strict=True)):
         if grade["verdict"] == "bad_reference":
             found.setdefault(key, ("unreadable", f"cannot be graded: {grade['detail'].partition(': ')[2]}"))
         elif place >= len(lines) and grade["verdict"] != "correct":
             found.setdefault(key, ("two answers", f"and {pairs[place - len(lines)][1]!r}"))
     return [(key, kind, why or f"is {LEFT_OUT[kind]}") for key, (kind, why) in found.items()]
-
-
-def _graded(rows: list[Line]) -> list[dict[str, Any]]:
-    """The grades of rows with a label and perhaps a completion, by the reward service's grader."""
-    with tempfile.TemporaryDirectory() as folder:
-        asked, answers = Path(folder, "asked.jsonl"), Path(folder, "graded.jsonl")
-        _write(asked, [{"completion": "", **row} for row in rows])
-        command = [sys.executable, "-m", "math_reward", "grade", "--file", str(asked), "--output", str(answers)]
-        done = subprocess.run([*command, "--reference-key", "label"], capture_output=True, text=True)
-        try:
-            return [json.loads(line) for line in answers.read_text(encoding="utf-8").splitlines()]
-        except (OSError, ValueError):
-            last = (done.stderr.strip().splitlines() or ["no output"])[-1]
-    raise SettingsError(
-        f"The references cannot be checked, because the grader failed: {last}: install it by pip install math-reward."
-    )
 
 
 def _tell(path: Path, bad: dict[str, list[str]], repeated: int, kept: int, drop: bool) -> int:

@@ -11,6 +11,7 @@ import huggingface_hub
 import pytest
 
 from openrlhf_gtpo.checks import Finding, data
+from openrlhf_gtpo.data import references
 
 from ...refusals import assert_refusal
 
@@ -77,6 +78,43 @@ def test_texts_and_chats_are_prompts_and_numbers_are_labels(check: Check, writte
     path = written(GOOD, chat, {"input": BOXED + "?", "label": 0.5})
     assert {finding.state for finding in check(path, "--data.apply_chat_template")} == {"ok"}
     assert_refusal(fault(check(path)), f"{path}, line 2", "--data.apply_chat_template")
+
+
+NOT_GRADABLE = "{" + "y" * 3000
+"""Too long to be an answer."""
+
+
+def test_reference_answers_that_the_service_cannot_read_are_counted_and_the_first_is_named(
+    check: Check, written: Write
+) -> None:
+    path = written(*[GOOD | {"label": label} for label in ("42", NOT_GRADABLE, "7", r"\frac{1}{2}", NOT_GRADABLE)])
+    (found,) = [one for one in check(path) if one.check == "references"]
+    assert found.state == "warning", "the others can be learned from"
+    assert_refusal(found.sentence, str(path), "2 of 5", "line 2", "--drop-ungradable", "characters")
+    own = check(path, "--reward.remote_url", str(path.with_name("mine.py")))
+    assert not [one for one in own if one.check == "references"], "a function of one's own may read them"
+
+    of_all = fault(check(written(*[GOOD | {"label": NOT_GRADABLE}] * 3)))
+    assert_refusal(of_all, "3 of 3")
+
+
+def test_of_very_many_answers_some_from_all_over_them_are_read(
+    check: Check, written: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(references, "MOST", 3)
+    hard = [f"\\frac{{{n}}}{{7}}" for n in range(1, 6)]
+    path = written(*[GOOD | {"label": label} for label in ("42", NOT_GRADABLE, *hard)])
+    (found,) = [one for one in check(path) if one.check == "references"]
+    assert_refusal(found.sentence, "1 of 4")  # 42, this one, and two of five fractions
+
+
+def test_labels_that_are_the_prompt_or_all_the_same_are_told(check: Check, written: Write) -> None:
+    echo = written(*[{"input": f"{BOXED} {n}", "label": f"{BOXED} {n}"} for n in range(3)])
+    assert_refusal(fault(check(echo)), str(echo), "--data.label_key")
+
+    same = [one.sentence for one in check(written(*[GOOD] * 8)) if one.check == "references"]
+    assert_refusal(same[0], "all 8 rows", "'42'", "--data.label_key")
+    assert not [one for one in check(written(*[GOOD] * 7)) if one.check == "references"]
 
 
 def test_prompts_that_do_not_ask_for_a_boxed_answer_are_told(check: Check, written: Write) -> None:
