@@ -200,7 +200,8 @@ def _rewards(add: Add) -> None:
         help="if a request for a reward fails: retry until --reward.deadline, then drop the whole group and draw "
         "another prompt; drop_group at the first failure; or retry and stop the run at the deadline")
     add("--reward.mode", choices=MODES, help=MODE_HELP)
-    add("--reward.deadline", type=SECONDS, metavar="S", default=300.0, help="seconds of retries for one reward")
+    add("--reward.deadline", type=SECONDS, metavar="S", default=300.0,
+        help="seconds of retries for one reward; a function of your own may take as long for one response")
     add("--reward.timeout", type=SECONDS, metavar="S", default=60.0,
         help="seconds for one request to the reward service")
     add("--reward.ca_file", metavar="FILE", help="a PEM file with the certificates of an https reward service")

@@ -18,6 +18,7 @@ from openrlhf_gtpo.controller.experience import ExperienceMaker
 from openrlhf_gtpo.controller.files import StepsFile, write_run_record
 from openrlhf_gtpo.controller.generator import Generator
 from openrlhf_gtpo.controller.metrics import GAP, progress_line, weights_differ
+from openrlhf_gtpo.controller.watch import Watch
 from openrlhf_gtpo.data.prompts import reading_as_written
 from openrlhf_gtpo.host import overrides, plain_class, replace
 from openrlhf_gtpo.policy.updates import shuffle_share
@@ -97,9 +98,12 @@ class MetricsMixin:
     logger of OpenRLHF and to metrics.jsonl."""
 
     first_gap: float | None = None
+    watch = Watch()
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        generator = getattr(self, "samples_generator", None)  # an asynchronous run has it in another process
+        self.watch = generator.watch if isinstance(generator, Generator) else self.watch
         self.experience_maker = ExperienceMaker.like(self.experience_maker)
         path = Path(self.args.logger.metrics_path)
         self.files = [StepsFile(path.with_name(name)) for name in (path.name, "evaluations.jsonl", "rollouts.jsonl")]
@@ -112,10 +116,12 @@ class MetricsMixin:
             states["episode"] += 1  # its last prompt was drawn; OpenRLHF would begin the checkpoint's episode again
         for file in self.files:
             file.begin(states["global_step"])
+        self.watch.begin(states["global_step"] + 1)
         return states
 
     def ppo_train(self: Any, global_step: int) -> Any:
         """As OpenRLHF's; what the ranks shuffle and drop out follows from the step, so a resumed run does the same."""
+        self.watch.waits_for("the policy's update")
         groups = [group for group in (self.actor_model_group, self.critic_model_group) if group is not None]
         ranks = [rank for group in groups for rank in group._actor_handlers]
         seed = self.args.train.seed
@@ -127,6 +133,7 @@ class MetricsMixin:
     def train_step(self: Any, rollout_samples: RolloutBatch, global_step: int) -> Any:
         """As OpenRLHF's, with our metrics added to the status, so that tensorboard and wandb log them too."""
         rollout_samples.step = global_step + 1
+        self.watch.waits_for("the policy's log-probabilities")
         status, step = super().train_step(rollout_samples, global_step)  # type: ignore[misc]
         stats = ray.get([engine.reward_stats.remote() for engine in self.vllm_engines or []])
         totals = {f"reward/{name}_total": float(sum(s[name] for s in stats)) for name in (stats[0] if stats else {})}
@@ -142,7 +149,10 @@ class MetricsMixin:
     def save_logs_and_checkpoints(self: Any, global_step: int, logs_dict: Any = None, states: Any = None) -> None:
         """As OpenRLHF's; the line in metrics.jsonl is written first, so a step that has a checkpoint always has it."""
         self.files[0].write(global_step, logs_dict or {})
+        self.watch.waits_for("its evaluation or checkpoint")
         super().save_logs_and_checkpoints(global_step, logs_dict, states)  # type: ignore[misc]
+        self.watch.begin(global_step + 1)
+        self.watch.waits_for("the rollouts")
         print(f"{MARK}{progress_line(global_step, logs_dict or {})}", flush=True)
         if (gap := (logs_dict or {}).get(GAP)) is not None:
             self.first_gap = gap if self.first_gap is None else self.first_gap

@@ -38,6 +38,7 @@ from openrlhf_gtpo.engine import one_message
 from openrlhf_gtpo.errors import UserError
 from openrlhf_gtpo.host import overrides, plain_class
 from openrlhf_gtpo.rewards.client import RewardClient, sentence
+from openrlhf_gtpo.rewards.function import LimitedFunction
 from openrlhf_gtpo.seeds import derived
 from openrlhf_gtpo.vllm_entropy import engine_kwargs, entropies_and_logprobs, sampling_kwargs
 
@@ -58,6 +59,8 @@ class RolloutSettings:
     """How to grade, `math_reward.client.Item.options`; None for the service's own settings."""
     chat: bool = False
     """Whether prompts are rendered by the chat template, whose end of a turn then ends a response too."""
+    function_seconds: float = 300.0
+    """How long a reward function may take for one response."""
 
 
 class AgentMismatch(UserError):
@@ -171,15 +174,22 @@ class RewardingExecutor(AgentExecutorBase):
     """Generates with another executor, then fetches the reward and reports every failure."""
 
     def __init__(
-        self, inner: AgentExecutorBase, client: RewardClient | None, reward_function: bool, chat: bool = False
+        self,
+        inner: AgentExecutorBase,
+        client: RewardClient | None,
+        function_seconds: float | None = None,
+        chat: bool = False,
     ) -> None:
         """
         Args:
             inner: the executor that generates; an agent returns the reward too.
             client: of the reward service, or None.
-            reward_function: whether ``inner`` is OpenRLHF's single-turn executor with a user's ``reward_func``.
+            function_seconds: how long a user's ``reward_func`` may take, which ``inner``, OpenRLHF's single-turn
+                executor, has loaded; None where there is none.
             chat: whether the chat template's end of a turn ends a response.
         """
+        self.rewards_awaited = 0
+        """Responses that wait for their rewards."""
         self._end: int | None = None
         self._end_is_known = not chat
         self.inner = inner
@@ -190,7 +200,8 @@ class RewardingExecutor(AgentExecutorBase):
         """Of a response, its prompt, its label and the tokenizer: the entries with its reward."""
         if client is not None:
             self._entries = self._of_service
-        elif reward_function:
+        elif function_seconds is not None:
+            self._function = LimitedFunction(inner.reward_func, function_seconds)
             self._entries = self._of_function
         elif isinstance(inner, SingleTurnAgentExecutor):
             self._entries = self._of_model
@@ -225,12 +236,15 @@ class RewardingExecutor(AgentExecutorBase):
         response |= {"reward_error": None, "reward_refused": False, "answer_end": len(response["observation_tokens"])}
         response |= {"generated_at": time.time(), "verdict": ""}
         started = time.monotonic()
+        self.rewards_awaited += 1
         try:
             response.update(await self._entries(response, prompt, label, hf_tokenizer))
         except (ClientError, ValueError) as error:
             refused = isinstance(error, ClientError) and error.cause.refuses_all
             why = sentence(error) if isinstance(error, ClientError) else str(error)
             response.update(reward=None, scores=None, extra_logs={}, reward_error=why, reward_refused=refused)
+        finally:
+            self.rewards_awaited -= 1
         response["reward_seconds"] = time.monotonic() - started
         return response
 
@@ -251,10 +265,7 @@ class RewardingExecutor(AgentExecutorBase):
 
     async def _of_function(self, response: dict[str, Any], prompt: str, label: str, tokenizer: Any) -> dict[str, Any]:
         query = tokenizer.decode(response["observation_tokens"], skip_special_tokens=False)
-        try:
-            (returned,) = map(dict, await self.inner._fetch_rewards_via_func([query], [prompt], [label]))
-        except Exception as error:
-            raise ValueError(f"the reward function failed: {type(error).__name__}: {error}") from error
+        returned = await self._function(query, prompt, label)
         reward, score = returned.get("rewards"), returned.get("scores")
         return checked(reward, reward if score is None else score, returned.get("extra_logs"))
 
@@ -293,7 +304,8 @@ class RolloutActor(plain_class(vllm_engine.RolloutRayActor)):  # type: ignore[mi
         if reward_function:
             self.executor.reward_endpoints = []
         self.reward_client = None if rollout.reward is None else RewardClient(rollout.reward, rollout.reward_options)
-        self.executor = RewardingExecutor(self.executor, self.reward_client, reward_function, rollout.chat)
+        seconds = rollout.function_seconds if reward_function else None
+        self.executor = RewardingExecutor(self.executor, self.reward_client, seconds, rollout.chat)
         # vLLM's own front-end does the same. Otherwise reading the arrays of log-probabilities sets off collections
         # that go through all of vLLM's objects.
         gc.collect()
@@ -317,6 +329,10 @@ class RolloutActor(plain_class(vllm_engine.RolloutRayActor)):  # type: ignore[mi
     async def entropy_hook_report(self) -> list[dict[str, Any]]:
         """Each worker's report on the entropy hook, for `openrlhf_gtpo.vllm_entropy.check_hook`."""
         return await self.llm.collective_rpc("entropy_hook_report")
+
+    async def rewards_awaited(self) -> int:
+        """How many responses wait for their rewards."""
+        return int(self.executor.rewards_awaited)
 
     async def reward_stats(self) -> dict[str, float]:
         """Counters of this actor's reward client since its start; empty without a client."""

@@ -1,16 +1,19 @@
 """Groups that lost a reward, whole updates, the number of steps: OpenRLHF's own generation over engines of tables."""
 
+import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from openrlhf.trainer.ppo_utils.experience import Experience
 
 from openrlhf_gtpo.batch import RolloutBatch
+from openrlhf_gtpo.controller import watch
 from openrlhf_gtpo.controller.generator import Generator, GroupBroken, RewardsFailed
 from openrlhf_gtpo.controller.micro_batches import experiences_of
 
 from ...refusals import assert_refusal
-from ..guide.tables import MAX_LEN, Engine, G, generator, guided, said, without_ray
+from ..guide.tables import MAX_LEN, Engine, G, Reference, generator, guided, said, without_ray
 
 RIGHT, LOST, NONE = [1.0] * G, [1.0, 1.0, None, 1.0], [None] * G
 
@@ -185,3 +188,38 @@ def test_max_steps_ends_training_after_so_many_batches_those_before_a_resumption
     assert told == expected
     batch, *rest = generate.generate_samples(max_len=MAX_LEN)
     assert (len(batch), *rest) == (0, None, 0, True), "and so for every later episode"
+
+
+def test_a_step_that_takes_long_says_what_it_waits_for_at_growing_intervals(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(watch, "FIRST_SECONDS", 0.3)
+
+    class Slow(Engine):
+        """Its first prompt takes a second, in which nothing has come yet, and its second another."""
+
+        asked_for_rewards = 0
+
+        @property
+        def rewards_awaited(self) -> Any:
+            return SimpleNamespace(remote=self.count)
+
+        def count(self) -> Reference:
+            self.asked_for_rewards += 1
+            return Reference(int(self.asked_for_rewards > 2))
+
+        def responses(self, arguments: dict[str, Any]) -> list[dict[str, Any]]:
+            time.sleep(1.0)
+            return super().responses(arguments)
+
+    generate = over("ab")
+    generate.vllm_engines = [Slow({prompt: said(prompt, RIGHT) for prompt in "ab"})]
+    generate.watch.begin(7)
+    generate.generate_samples(max_len=MAX_LEN)
+    lines = [line for line in capsys.readouterr().out.splitlines() if "not done" in line]
+
+    assert (
+        lines[0] == "openrlhf-gtpo train: step 7 not done after 0.005 minutes: waiting for the engine's first response"
+    )
+    assert [line.split(" after ")[1].split()[0] for line in lines[:3]] == ["0.005", "0.01", "0.02"]
+    assert lines[2].endswith(f"waiting for {2 * G - 1} responses and 1 reward of {2 * G}")

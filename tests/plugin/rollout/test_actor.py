@@ -109,7 +109,7 @@ async def graded() -> AsyncIterator[tuple[RewardClient, list[Post]]]:
 
 
 def single_turn(client: RewardClient | None, ends_turns: bool = False) -> RewardingExecutor:
-    return RewardingExecutor(SingleTurnAgentExecutor(None), client, False, ends_turns)
+    return RewardingExecutor(SingleTurnAgentExecutor(None), client, None, ends_turns)
 
 
 async def test_a_single_turn_rollout_brings_entropies_and_a_reward(graded: Any) -> None:
@@ -169,6 +169,8 @@ AS_OPENRLHF = """assert (queries, prompts, labels) == (['1+1?2<eos>'], ['1+1?'],
         (AS_OPENRLHF, 0.5, 1.0, {"n": 3.0}, None),
         ("raise KeyError('gold')", None, None, {}, "KeyError: 'gold'"),
         ("return {'rewards': float('nan')}", None, None, {}, "reward is nan"),
+        ("raise SystemExit(3)", None, None, {}, "SystemExit: 3"),
+        ("return [1.0]", None, None, {}, "returned a list, not a dict"),
     ],
 )
 async def test_a_users_reward_function_is_called_as_openrlhf_calls_it_and_if_it_fails_there_is_a_reason(
@@ -178,7 +180,7 @@ async def test_a_users_reward_function_is_called_as_openrlhf_calls_it_and_if_it_
     path.write_text(f"import torch\ndef reward_func(queries, prompts, labels):\n    {body}\n")
     inner = SingleTurnAgentExecutor(str(path))
     inner.reward_endpoints = []
-    response = await roll(RewardingExecutor(inner, None, True), Engine("2"))
+    response = await roll(RewardingExecutor(inner, None, 300.0), Engine("2"))
     assert (response["reward"], response["scores"], response["extra_logs"]) == (reward, score, logs)
     said = response["reward_error"]
     assert said is None if error is None else error in said
@@ -206,7 +208,7 @@ class TwoTurns(AgentInstanceBase):
 
 async def test_an_agents_turns_keep_their_entropies_and_the_tools_words_have_none() -> None:
     engine = Engine("no", "yes")
-    response = await roll(RewardingExecutor(MultiTurnAgentExecutor(TwoTurns), None, False), engine)
+    response = await roll(RewardingExecutor(MultiTurnAgentExecutor(TwoTurns), None), engine)
     assert [asked.detokenize for asked in engine.asked] == [True, True]  # an agent may read the text
     assert response["action_ranges"] == [(4, 7), (12, 16)]
     assert response["entropy"] == pytest.approx([0.0] * 4 + [0.0, 0.1, 0.2] + [0.0] * 5 + [0.0, 0.1, 0.2, 0.3])
@@ -259,7 +261,7 @@ async def test_each_response_of_a_group_and_each_turn_of_an_agent_has_a_seed_of_
     actor: Any = object.__new__(RolloutActor)
     engine = Engine("no", "no", "yes", "yes", "2")
     actor.generate = engine.generate
-    actor.executor = RewardingExecutor(MultiTurnAgentExecutor(TwoTurns), None, False)
+    actor.executor = RewardingExecutor(MultiTurnAgentExecutor(TwoTurns), None)
     asked = {
         "prompt": "1+1?",
         "label": "2",
