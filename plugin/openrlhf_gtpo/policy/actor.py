@@ -3,6 +3,7 @@ own loss (GTPO's is OpenRLHF's), and sends LoRA's weights merged."""
 
 import contextlib
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,6 +18,7 @@ from openrlhf_gtpo.policy.lora import gathers_merged, has_adapters, plain_names
 from openrlhf_gtpo.policy.loss import SequenceRatioLoss
 from openrlhf_gtpo.policy.ports import LowPort
 from openrlhf_gtpo.policy.rotary import PreciseActor
+from openrlhf_gtpo.resume import FILE
 from openrlhf_gtpo.vllm_entropy import check_hook
 
 # OpenRLHF creates policy and reference by this name; each of their processes imports this module.
@@ -106,11 +108,14 @@ class PolicyActor(LowPort, plain_class(ppo_actor.PolicyModelActor)):  # type: ig
         replace(ppo_actor, ActorPPOTrainer=PolicyTrainer)  # OpenRLHF's method creates the trainer by this name
         return super().init_model_from_pretrained(*args, **kwargs)
 
-    def save_checkpoint(self, *args: Any, **kwargs: Any) -> Any:
-        """As OpenRLHF's, without DeepSpeed's buffers."""
+    def save_checkpoint(self, tag: str, *args: Any, **kwargs: Any) -> None:
+        """As OpenRLHF's, without DeepSpeed's buffers, and with what the checkpoint is of."""
         optimizer = self.actor.model.optimizer  # DeepSpeed's, around Adam; Adam itself without ZeRO
         with without_sleep_buffers(getattr(optimizer, "optimizer", optimizer)):
-            return super().save_checkpoint(*args, **kwargs)
+            super().save_checkpoint(tag, *args, **kwargs)
+        folder = Path(self.strategy.args.ckpt.path, "_actor", tag)
+        if self.strategy.is_rank_0() and folder.is_dir():  # none with --ckpt.disable_ds
+            (folder / FILE).write_text(self.strategy.args.checkpoint, encoding="utf-8")
 
 
 @overrides("_get_free_port")

@@ -75,13 +75,19 @@ def test_a_resumed_run_keeps_the_record_of_its_first_start_and_one_that_finds_no
     tmp_path: Path,
 ) -> None:
     recorded(tmp_path, **{"train.seed": 1})
-    first = recorded(tmp_path, **{"train.seed": 2, "ckpt.load_enable": True})
+    same = {"ckpt.load_enable": True, "actor.adam.betas": (0.9, 0.95), "data.prompt_dataset": f"{tmp_path}/one.jsonl"}
+    first = recorded(tmp_path, **same, **{"train.seed": 2})
     assert first["settings"]["train.seed"] == 2
     assert "resumed" not in first
     (tmp_path / "state" / "_actor").mkdir(parents=True)  # OpenRLHF's checkpoint
-    again = recorded(tmp_path, **{"train.seed": 2, "ckpt.load_enable": True})
-    assert len(again.pop("resumed")) == 1
-    assert again == first
+    data = tmp_path / "one.jsonl"
+    for seed, changed in ((2, {}), (3, {"train.seed": 3}), (3, {}), (2, {"train.seed": 2})):
+        data.write_text(f"{seed}")
+        again = recorded(tmp_path, **same, **{"train.seed": seed, "logger.wandb.run_name": f"ppo_{seed}"})
+        (*_, last) = again.pop("resumed")
+        assert again == first
+        assert last["changed"] == changed, "what is in force and was not before"
+        assert last["sha256"] == {str(data): sha256(f"{seed}")}
 
 
 def test_the_environment_names_the_clusters_gpus_and_the_kind_of_cpu(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,6 +16,7 @@ from openrlhf.models.loss import PolicyLoss
 from openrlhf_gtpo.errors import EntropyMissing
 from openrlhf_gtpo.policy.actor import LeftOver, PolicyActor, PolicyTrainer
 from openrlhf_gtpo.policy.loss import SequenceRatioLoss
+from openrlhf_gtpo.resume import FILE
 
 Make = Callable[..., PolicyTrainer]
 
@@ -84,7 +86,9 @@ def test_the_weight_sync_is_opened_with_engines_that_have_the_entropy_hook(
         assert opened == []
 
 
-def test_a_checkpoint_has_no_buffers_of_a_policy_that_slept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_checkpoint_has_no_buffers_of_a_policy_that_slept_and_says_what_it_is_of(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """DeepSpeed's own way to sleep and wake; a run that is resumed would load its buffers onto the GPU."""
     weight = torch.nn.Parameter(torch.ones(3))
     adam = torch.optim.Adam([weight])
@@ -103,6 +107,13 @@ def test_a_checkpoint_has_no_buffers_of_a_policy_that_slept(monkeypatch: pytest.
     )
     actor = PolicyActor.__new__(PolicyActor)
     actor.actor = SimpleNamespace(model=SimpleNamespace(optimizer=SimpleNamespace(optimizer=adam)))
-    actor.save_checkpoint("global_step1")
+    args = SimpleNamespace(ckpt=SimpleNamespace(path=str(tmp_path)), checkpoint="of this run")
+    for rank, tag in ((0, "global_step1"), (1, "global_step2"), (0, "global_step3")):
+        if tag != "global_step3":  # which was not written, as with --ckpt.disable_ds
+            (tmp_path / "_actor" / tag).mkdir(parents=True)
+        actor.strategy = SimpleNamespace(args=args, is_rank_0=lambda rank=rank: rank == 0)
+        actor.save_checkpoint(tag)
+    assert [path.parent.name for path in tmp_path.rglob(FILE)] == ["global_step1"], "one rank writes"
+    assert (tmp_path / "_actor" / "global_step1" / FILE).read_text() == "of this run"
     assert written[0]["state"][0].keys() == before["state"][0].keys()
     assert all(adam.state[weight][name] is value for name, value in buffers.items()), "they are used again"

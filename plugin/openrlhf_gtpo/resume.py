@@ -1,0 +1,185 @@
+"""What a checkpoint is of: a small file in its folder, by which a resume knows before it starts whether it goes on
+with the same.
+
+A resume restores the policy, the optimizer with its own settings (`kept`), the step of the learning rate's schedule,
+and the place in the order of the prompts, which is drawn for a number of rows. All else is of the new command, the
+schedule's shape and length too."""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal
+
+FILE = "openrlhf_gtpo.json"
+PREFIX = "global_step"
+"""Before the step in a checkpoint's name; ``best_`` may stand before it."""
+SCHEDULE = ["actor.lr_scheduler", "actor.lr_warmup_ratio", "actor.min_lr_ratio", "train.max_steps"]
+SCHEDULE += ["train.num_episodes", "train.max_epochs", "train.batch_size", "rollout.n_samples_per_prompt"]
+"""Flags that decide the learning rate's schedule, beside the number of prompts."""
+ESTIMATOR = "algo.advantage.estimator"
+PIECES, PIECE = 16, 2**16
+"""How many pieces of a file of weights are compared, and their bytes: an update changes weights everywhere."""
+
+Flags = Mapping[str, Any]
+
+
+def kept(flags: Flags) -> list[str]:
+    """Flags that a resume ignores: DeepSpeed has their values in the checkpoint's optimizer."""
+    adam = [f"actor.adam.{name}" for name in ("lr", "betas", "eps", "weight_decay")]
+    return [*adam, "actor.muon.lr", "actor.muon.momentum", *["actor.max_norm"] * (flags["ds.zero_stage"] < 3)]
+
+
+def newest(folder: str) -> Path | None:
+    """The checkpoint in a ``--ckpt.path`` that a resume goes on from; None if there is none."""
+    try:
+        name = Path(folder, "_actor", "latest").read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return None
+    return Path(folder, "_actor", name) if name else None
+
+
+def latest_step(folder: str) -> int | None:
+    """The step of the checkpoint that a resumed run would continue from; None if there is none."""
+    checkpoint = newest(folder)
+    try:
+        return step_of(checkpoint.name) if checkpoint else None
+    except ValueError:
+        return None
+
+
+def step_of(name: str) -> int:
+    """Of a checkpoint, by its name."""
+    return int(name.rpartition(PREFIX)[2])
+
+
+def saved_at(folder: str) -> int | None:
+    """When the last checkpoint was written, by the clock of its disk."""
+    pointer = Path(folder, "_actor", "latest")
+    return pointer.stat().st_mtime_ns if pointer.exists() else None
+
+
+def record(flags: Flags, rows: Sequence[bytes] | None) -> dict[str, Any]:
+    """What the checkpoints of a run are of, as `FILE` has it.
+
+    Args:
+        flags: flat; the `kept` ones as they are in force.
+        rows: a digest of each prompt and label; None where they are not read here.
+    """
+    model, estimator = str(flags["actor.model_name_or_path"]), flags[ESTIMATOR]
+    settings = {name: flags[name] for name in (*kept(flags), *SCHEDULE)}
+    settings[ESTIMATOR] = os.path.abspath(estimator) if ".py:" in estimator else estimator
+    made = {
+        "openrlhf_gtpo": version("openrlhf-gtpo"),
+        "model": {"name": os.path.abspath(model) if os.path.isdir(model) else model, "sha256": _content(model)},
+        "data": {"name": flags["data.prompt_dataset"], "rows": rows and len(rows), "sha256": rows and _digest(rows)},
+        "ranks": flags["actor.num_nodes"] * flags["actor.num_gpus_per_node"],
+        "settings": settings,
+    }
+    return dict(json.loads(json.dumps(made)))
+
+
+def read(checkpoint: Path) -> dict[str, Any]:
+    """The record of a checkpoint; empty for one that was written without."""
+    try:
+        return dict(json.loads((checkpoint / FILE).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return {}
+
+
+def in_force(flags: Flags) -> dict[str, Any]:
+    """Values of the `kept` flags, None where a checkpoint does not tell; empty for a run that starts over."""
+    checkpoint = newest(flags["ckpt.path"]) if flags["ckpt.load_enable"] else None
+    if checkpoint is None:
+        return {}
+    settings = read(checkpoint).get("settings", {})
+    return {name: settings.get(name) for name in kept(flags)}
+
+
+def differences(
+    checkpoint: Path, flags: Flags, rows: Sequence[bytes] | None
+) -> Iterator[tuple[Literal["fault", "warning"], str]]:
+    """What a command line has otherwise than the checkpoint that it is to go on from: ``fault`` where DeepSpeed or the
+    data loader would fail or another run would begin in the middle, ``warning`` where it may be meant."""
+    was, now = read(checkpoint), record(flags, rows)
+    over = "start over without --ckpt.load_enable and with another --ckpt.path"
+    # Each rank of ZeRO writes its part of the optimizer; without ZeRO any number may go on.
+    ranks = was.get("ranks") or len(list(checkpoint.glob("*_optim_states.pt")))
+    if ranks and ranks != now["ranks"]:
+        yield (
+            "fault",
+            f"{checkpoint} is of {ranks} training process(es), and --actor.num_nodes times --actor.num_gpus_per_node "
+            f"are {now['ranks']}: train on {ranks}, or {over}.",
+        )
+    if not was:
+        yield (
+            "warning",
+            f"{checkpoint} has no {FILE}, as those of older versions: make sure yourself that its model, data, "
+            "estimator and learning rate are this command's.",
+        )
+        return
+    old, new = was["model"], now["model"]
+    by = "sha256" if old["sha256"] and new["sha256"] else "name"
+    if old[by] != new[by]:
+        yield (
+            "fault",
+            f"--actor.model_name_or_path {new['name']} is not the model of {checkpoint}, which is {old['name']} as it "
+            f"was then: name that one, or {over}.",
+        )
+    old, new = was["data"], now["data"]
+    longer = False
+    if rows and old["rows"]:
+        longer = len(rows) > old["rows"]
+        if _digest(rows[: old["rows"]]) != old["sha256"]:
+            yield (
+                "fault",
+                f"--data.prompt_dataset {new['name']} ({len(rows):,} rows) is not the data of {checkpoint}, which is "
+                f"{old['name']} as it was then ({old['rows']:,} rows): give that, with the same --data.max_samples, "
+                f"or {over}.",
+            )
+        elif longer:
+            yield (
+                "warning",
+                f"--data.prompt_dataset {new['name']} has {len(rows):,} rows, and had {old['rows']:,}: their order is "
+                "drawn again, so that some prompts of this pass come again and others in a later one.",
+            )
+    old, new = was["settings"], now["settings"]
+    changed = [name for name in new if old.get(name, new[name]) != new[name]]
+    for name in kept(flags):
+        if name in changed and old[name] is not None:
+            yield "warning", f"--{name} {new[name]} is ignored: a resume keeps the checkpoint's, {old[name]}."
+    listed = [f"--{name} {new[name]}, before {old[name]}" for name in SCHEDULE if name in changed]
+    if listed or longer:
+        yield (
+            "warning",
+            "The schedule of the learning rate is laid over this command's steps "
+            f"({'; '.join([*listed, *['more rows'] * longer])}), so that the rate may jump.",
+        )
+    if ESTIMATOR in changed:
+        yield (
+            "warning",
+            f"--{ESTIMATOR} is {new[ESTIMATOR]}, and was {old[ESTIMATOR]} in {checkpoint}: give that one if no change "
+            "is meant.",
+        )
+
+
+def _digest(rows: Sequence[bytes]) -> str:
+    return hashlib.sha256(b"".join(rows)).hexdigest()
+
+
+def _content(model: str) -> str | None:
+    """Of a folder, wherever it lies; None for a hub id, which its name tells."""
+    if not os.path.isdir(model):
+        return None
+    digest = hashlib.sha256()
+    for path in sorted(Path(model).iterdir()):
+        if path.name == "config.json" or path.suffix in (".safetensors", ".bin"):
+            size = path.stat().st_size
+            digest.update(f"{path.name} {size}\n".encode())
+            with path.open("rb") as file:
+                for number in range(PIECES):
+                    file.seek(size * number // PIECES)
+                    digest.update(file.read(PIECE))
+    return digest.hexdigest()
