@@ -116,6 +116,7 @@ else
     flags+=(--ds.enable_sleep --vllm.gpu_memory_utilization 0.75)
 fi
 if [ -n "${REHEARSE:-}" ]; then
+    answer=40
     flags+=(
         --device cpu
         --data.max_len 96
@@ -124,7 +125,7 @@ if [ -n "${REHEARSE:-}" ]; then
         --train.max_steps 3
         --train.batch_size 64
         --rollout.batch_size 16
-        --rollout.max_new_tokens 40
+        --rollout.max_new_tokens "$answer"
     )
 fi
 # Engine and policy round differently, so a token's probability differs; OpenRLHF leaves out tokens where it does by much.

@@ -40,8 +40,9 @@ def noted_address() -> str | None:
 
 
 def _answers(address: str) -> bool:
-    """Whether something listens at ``HOST:PORT``; true of other forms. ``ray.init`` would wait for minutes."""
-    host, colon, port = address.rpartition(":")
+    """Whether something listens at ``HOST:PORT`` or ``ray://HOST:PORT``; true of other forms. ``ray.init`` would wait
+    for minutes."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
     if not colon or not port.isdecimal() or "/" in host:
         return True
     try:
@@ -52,10 +53,14 @@ def _answers(address: str) -> bool:
 
 
 def nodes_of(address: str | None) -> list[dict[str, Any]] | None:
-    """The living nodes of the Ray cluster at this address; none without an address, and None where nothing answers."""
+    """The living nodes of the Ray cluster at this address; none without an address, and None where nothing answers,
+    or Ray finds no address in it."""
     if not address:
         return []
-    return _living_nodes(address) if _answers(address) else None
+    try:
+        return _living_nodes(address) if _answers(address) else None
+    except (AssertionError, ConnectionError, ValueError):
+        return None
 
 
 @functools.cache  # a driver looks up to three times, and joining a cluster takes seconds

@@ -18,12 +18,14 @@ import shlex
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
+from importlib.machinery import PathFinder
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
+from math_reward import nearest
 from math_reward.nearest import did_you_mean
 from openrlhf_gtpo.device import choose_device
 from openrlhf_gtpo.errors import SettingsError, reason
@@ -40,6 +42,8 @@ SIZES = (*(f"{role}.num_gpus_per_node" for role in ("actor", "ref", "critic", "r
 COUNTS = [*SIZES, "actor.num_nodes", "vllm.tensor_parallel_size", "ds.ring_attn_size", "ds.tensor_parallel_size"]
 COUNTS += ["rollout.batch_size", "rollout.micro_batch_size", "rollout.n_samples_per_prompt", "train.batch_size"]
 COUNTS += ["train.micro_batch_size", "train.max_epochs", "train.num_episodes", "data.max_len", "data.max_samples"]
+COUNTS += ["eval.n_samples_per_prompt", "logger.logging_steps", "ckpt.max_num", "train.async_queue_size"]
+COUNTS += ["train.max_tokens_per_gpu", "rollout.max_tokens_per_gpu", "algo.kl.horizon", "ds.lora.alpha", "ds.zpg"]
 """Flags of OpenRLHF that are at least 1."""
 PRESETS: Any = files("openrlhf_gtpo") / "presets"  # Python versions have its type in different modules
 HIDDEN = "(hidden)@"
@@ -50,22 +54,11 @@ class FlagError(SettingsError):
     """A flag that does not exist, or a value that its flag does not take."""
 
 
-class Parser(argparse.ArgumentParser):
-    """argparse's, which raises a FlagError where that would exit, and suggests the nearest flag."""
+class Parser(nearest.Parser):
+    """A command's, which raises a FlagError where argparse's would exit."""
 
     def error(self, message: str) -> NoReturn:
         raise FlagError(message if message[-1] in ".?" else f"{message}.")
-
-    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:  # argparse has overloads
-        """As argparse's; one sentence for each flag that does not exist."""
-        parsed, rest = self.parse_known_args(args, namespace)
-        if rest:
-            known = [option for action in self._actions for option in action.option_strings]
-            names = [word.partition("=")[0] for word in rest if word.startswith("-")] or rest[:1]
-            self.error(
-                "\n".join(f"There is no flag {n}{did_you_mean(n, known, '--help-all lists them')}" for n in names)
-            )
-        return parsed
 
 
 class Formatter(argparse.HelpFormatter):
@@ -111,6 +104,16 @@ MODE_HELP = (
     "where the reward service looks for the answer: strict in a box only, lenient in prose too (as the service is set)"
 )
 WEIGHT, COUNT, SECONDS = number(0), number(1, int), number(0, above=True)
+SHARES = [f"{role}.{share}" for role in ("actor", "critic") for share in ("lr_warmup_ratio", "min_lr_ratio")]
+RANGES = {
+    **dict.fromkeys(COUNTS, COUNT),
+    **dict.fromkeys([*SHARES, "train.ema_beta"], number(0, float, 1)),
+    **dict.fromkeys(["actor.eps_clip", "actor.eps_clip_low_high", "critic.value_clip", "algo.kl.init_coef"], WEIGHT),
+    "ds.zero_stage": number(0, int, 3),
+    "ds.lora.rank": number(0, int),
+    "vllm.gpu_memory_utilization": number(0, float, 1, above=True),
+}
+"""Flags of OpenRLHF -> their types, where a library would refuse other numbers late, or take them without sense."""
 GROUPS = {
     "openrlhf-gtpo": "Group Token Policy Optimization (Tan et al., arXiv 2508.04349)",
     "openrlhf-gtpo guide": "Mixed-policy DAPO (Tan & Li, arXiv 2507.12931), a reconstruction from its abstract",
@@ -132,8 +135,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 def _change(action: argparse.Action) -> None:
     """Change a flag of OpenRLHF's, if we do."""
-    if action.dest in COUNTS:
-        action.type = COUNT
+    action.type = RANGES.get(action.dest, action.type)
     if action.dest in SIZES:
         action.help = f"{action.help or ''} (on a GPU {action.default}, on a CPU what is needed)".lstrip()
     if action.dest == "algo.advantage.estimator":
@@ -290,7 +292,7 @@ def _flags_of_file(path: Path, defaults: Mapping[str, Any]) -> list[str]:
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise SettingsError(f"--config {path} cannot be read: {reason(error)}.") from None
+        raise SettingsError(f"--config {path} cannot be read: {reason(error)}{nearest.beside(path)}.") from None
     if not isinstance(content, dict):
         raise SettingsError(f"--config {path} holds no flags: write one a line, such as `shaping.alpha2: 0.1`.")
     if "settings" in content:  # a run's record, which has every flag
@@ -313,28 +315,40 @@ def _flat(nested: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return values
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> Parser:
     """OpenRLHF's parser with our flags.
 
     Raises:
         SettingsError: OpenRLHF is not installed, or its script has no parser where 0.11 has it.
     """
-    made = Script().parser()
+    made: Any = Script().parser()
     made.__class__, made.allow_abbrev = Parser, False
     made.conflict_handler = "resolve"  # our --help in place of theirs
     add_flags(made)
     made.prog, made.formatter_class = PROGRAM, Formatter
-    made.usage = "%(prog)s --actor.model_name_or_path DIR_OR_ID --data.prompt_dataset FILE [--preset NAME] [flags]"
+    made.usage = (
+        "%(prog)s --actor.model_name_or_path DIR_OR_ID --data.prompt_dataset FILE --data.label_key COLUMN "
+        "[--preset NAME] [flags]"
+    )
     return made
 
 
 def check_version() -> None:
-    """Make sure that OpenRLHF is one that the plugin was written for.
+    """Make sure that OpenRLHF is one that the plugin was written for, and that no folder hides it.
 
     Raises:
-        SettingsError: it is another, or missing. The sentence says what to install.
+        SettingsError: it is another, missing or hidden. The sentence says what to install, or where not to start.
     """
     from packaging.specifiers import SpecifierSet
+
+    here = os.getcwd()
+    for name in ("openrlhf", "vllm", "ray", "torch", "transformers", "deepspeed"):
+        others = [folder for folder in sys.path if os.path.abspath(folder) != here]
+        used, hidden = PathFinder.find_spec(name), PathFinder.find_spec(name, others)
+        if used and hidden and used.origin != hidden.origin:
+            raise SettingsError(
+                f"The folder {name} in {here} hides the installed package {name}: start from another folder."
+            )
 
     low, high = SUPPORTED
     try:
@@ -347,7 +361,7 @@ def check_version() -> None:
         )
 
 
-def parse(words: Sequence[str]) -> Namespace:
+def parse(words: Sequence[str], also: Sequence[str] = ()) -> Namespace:
     """OpenRLHF's flat flags and ours: ``vars(args)["algo.kl.init_coef"]``. The device is chosen; on a CPU the `SIZES`
     that were not given are None.
 
@@ -357,6 +371,7 @@ def parse(words: Sequence[str]) -> Namespace:
     """
     check_version()
     made = parser()
+    made.also = also
     sizes = {name: made.get_default(name) for name in SIZES}
     made.set_defaults(**dict.fromkeys(SIZES))
     args = made.parse_args(expanded(words, {action.dest: action.default for action in made._actions}))
@@ -402,6 +417,14 @@ def openrlhfs_refusal(args: Namespace) -> str | None:
 def embedded(flags: Mapping[str, Any]) -> bool:
     """Whether no source of rewards is named, so that the trainer starts the built-in service."""
     return not any(flags[name] for name in ("reward.remote_url", "train.agent_func_path", "reward.model_name_or_path"))
+
+
+def missing(flags: Mapping[str, Any]) -> dict[str, str]:
+    """Each flag that no run is without and that is not given -> what it names."""
+    needed = {"actor.model_name_or_path": "the policy, a folder or a hub id", "data.prompt_dataset": "the prompts"}
+    if embedded(flags):
+        needed["data.label_key"] = "the column of reference answers, unless --reward.remote_url gives your own rewards"
+    return {name: what for name, what in needed.items() if not flags[name]}
 
 
 def service_urls(flags: Mapping[str, Any]) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ class ModelSize:
 @functools.cache
 def size_of(name: str) -> ModelSize | None:
     """The size of a model in a folder, of a hub id in the cache, or of `QWEN`; None where it is not known."""
-    config = _config(name)
+    config = config_of(name)
     if config is None:
         return None
     import torch
@@ -55,7 +55,7 @@ def size_of(name: str) -> ModelSize | None:
 
 def positions_of(name: str) -> int | None:
     """Tokens that the named model has positions for; None where that is not known, or its positions are scaled."""
-    config = _config(name)
+    config = config_of(name)
     if config is None:
         return None
     text = config.get_text_config()
@@ -65,7 +65,8 @@ def positions_of(name: str) -> int | None:
 
 
 @functools.cache
-def _config(name: str) -> Any:
+def config_of(name: str) -> Any:
+    """The configuration of a model in a folder, of a hub id in the cache, or of `QWEN`; None where it is not known."""
     from transformers import AutoConfig, Qwen2Config
 
     family = name.rsplit("/", 1)[-1].removesuffix("-Instruct")

@@ -266,3 +266,14 @@ def test_whoever_gives_rewards_takes_the_built_in_services_place(words: str, ser
     found = vars(parse(words.split()))
     assert flags.embedded(found) == (not words)
     assert flags.service_urls(found) == services
+
+
+@pytest.mark.parametrize("name", ["openrlhf", "vllm"])
+def test_a_folder_that_hides_an_installed_package_is_named(tmp_path: Path, name: str) -> None:
+    """As a clone of OpenRLHF does for whoever starts in it."""
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "__init__.py").touch()
+    command = [sys.executable, "-m", "openrlhf_gtpo.train", "--dry-run"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode != 0
+    assert_refusal(done.stderr.strip().splitlines()[-1], f"The folder {name} in {tmp_path} hides", "another folder")

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from openrlhf_gtpo.flags import missing
+
 State = Literal["ok", "warning", "fault"]
 
 
@@ -26,11 +28,16 @@ class Finding:
 
 def of_the_command(flags: Mapping[str, Any]) -> Iterator[Finding]:
     """Findings about what a command line says and names: flags, models, data, programs."""
-    from openrlhf_gtpo.checks import checkpoints, data, programs, rules
+    from openrlhf_gtpo.checks import checkpoints, data, libraries, programs, rules
 
     found = list(rules.check(flags))
+    if absent := missing(flags):
+        said = ", ".join(f"--{name} ({what})" for name, what in absent.items())
+        found = [finding for finding in found if finding.state != "ok"]
+        found.insert(0, Finding("flags", "fault", f"Flags are missing: {said}."))
     yield from found
     if not any(finding.state == "fault" for finding in found):
+        yield from libraries.check(flags)
         yield from data.check(flags)
         yield from programs.check(flags)
         yield from checkpoints.check(flags)

@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import math
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +29,7 @@ SAMPLE = 2000
 SAME = 8
 """From so many rows on, the same label in all is a mistake."""
 QUESTION = "What is 6 times 7?"
+_OPENS_THOUGHT = re.compile(r"(<(?:\w+:)?(?:think|thinking|thought|reasoning)>|\[THINK\])\s*\Z", re.IGNORECASE)
 
 
 def check(flags: Flags) -> Iterator[Finding]:
@@ -103,6 +105,8 @@ def _rows(flags: Flags) -> Iterator[Finding]:
     if loaded is not None and flags["data.apply_chat_template"] and (sentence := _template(loaded, model)):
         yield Finding("chat template", "fault", sentence)
         return
+    if loaded is not None:
+        yield from (Finding("prompts", "warning", sentence) for sentence in _around(loaded, flags, model))
     counts: list[int | None] = []
     for reading in _readings(flags):
         name = reading.name
@@ -295,6 +299,22 @@ def _template(loaded: Any, model: str) -> str | None:
             "check that the folder has the tokenizer files and the tokenizer_class that belong to the model."
         )
     return None
+
+
+def _around(loaded: Any, flags: Flags, model: str) -> Iterator[str]:
+    """What stands before and behind each prompt, where a model may expect something else."""
+    chat, template = flags["data.apply_chat_template"], flags["data.input_template"] or ""
+    if not chat and tokenizer.begins_with_bos(loaded) and not template.startswith(loaded.bos_token):
+        yield (
+            f"The tokenizer of {model} puts {loaded.bos_token} before each text, but prompts are sent without it: if "
+            f"the model was trained with it, give --data.input_template '{loaded.bos_token}{template or '{}'}'."
+        )
+    if chat and (opened := _OPENS_THOUGHT.search(tokenizer.rendered(loaded, QUESTION))):
+        yield (
+            f"The chat template of {model} ends a prompt with {opened[1]}: each response begins inside a thought, and "
+            "an answer counts only behind its end: give --rollout.max_new_tokens room for both, or change the "
+            "template."
+        )
 
 
 def _function(flags: Flags) -> Iterator[str]:

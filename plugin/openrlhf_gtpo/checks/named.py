@@ -2,20 +2,28 @@
 model's hub id is looked up in Hugging Face's cache if the hub is switched off (``HF_HUB_OFFLINE``); otherwise any
 valid id is accepted."""
 
+import contextlib
 import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from math_reward.nearest import beside, did_you_mean
 from openrlhf_gtpo.checks.programs import programs
-from openrlhf_gtpo.data.sources import READERS, DataUnusable, files_of, names_of, reader_of, where_and_inside
+from openrlhf_gtpo.data.sources import (
+    READERS,
+    Columns,
+    DataUnusable,
+    files_of,
+    is_local,
+    names_of,
+    reader_of,
+    records,
+    where_and_inside,
+)
 
 
 def faults(flags: Mapping[str, Any]) -> Iterator[str]:
     """One sentence for each that the run would use and that is not there."""
-    if not flags["actor.model_name_or_path"]:
-        yield "No --actor.model_name_or_path: name the policy, a folder or a hub id."
-    if not flags["data.prompt_dataset"]:
-        yield "No --data.prompt_dataset: name the prompts, such as a .jsonl file."
     models = ["actor.model_name_or_path", "guide.model"]
     if flags["algo.advantage.estimator"] == "gae":
         models.append("critic.model_name_or_path")
@@ -35,11 +43,36 @@ def faults(flags: Mapping[str, Any]) -> Iterator[str]:
     shares = flags["data.prompt_probs"]
     if shares and shares.count(",") + 1 != len(names_of(flags["data.prompt_dataset"])):
         yield f"--data.prompt_probs is {shares}, but needs one number for each data set of --data.prompt_dataset."
+    yield from _metric(flags)
     for flag, (path, _) in programs(flags).items():
         if not path.endswith(".py"):
             yield f"--{flag}: {path} is not a Python file: its name has to end with .py."
         elif not os.path.isfile(path):
             yield f"--{flag}: {_nothing(path, 'file')}."
+
+
+def _metric(flags: Mapping[str, Any]) -> Iterator[str]:
+    """A metric for the best checkpoint that no evaluation logs, so that there would be none."""
+    key, names = flags["ckpt.best_metric_key"], names_of(flags["eval.dataset"])
+    if key in ("", "none"):
+        return
+    if not names or flags["eval.steps"] == -1:
+        yield f"--ckpt.best_metric_key {key} is never logged without --eval.dataset and --eval.steps: give both."
+    if not all(map(is_local, names)):
+        return
+    sources: set[str] = set()
+    for name in names:
+        with contextlib.suppress(DataUnusable):  # which is said elsewhere
+            rows = records(name, Columns((), ["datasource"]), flags["eval.split"])
+            sources |= {str(row.get("datasource", "default")) for _, row in rows}
+    samples = flags["eval.n_samples_per_prompt"]
+    measures = [f"pass{k}" for k in sorted({1, samples, *(2**power for power in range(samples.bit_length()))})]
+    measures += ["response_length_mean", "truncated_rate", "entropy_token_mean", "entropy_response_mean"]
+    known = [f"eval_{source}_{measure}" for source in sorted(sources) for measure in measures]
+    totals = ["eval_response_length_mean", "eval_truncated_rate", "eval_num_samples"]
+    if known and key not in (*known, *totals):
+        fix = did_you_mean(key, known, f"the first is {known[0]}")
+        yield f"--ckpt.best_metric_key {key} is no metric of --eval.dataset{fix}"
 
 
 def _model(flag: str, name: str, offline: bool) -> str | None:
@@ -102,4 +135,4 @@ def _no_hub_id(name: str, kind: str) -> str:
 def _nothing(name: str, kind: str) -> str:
     """``There is no file data/x.jsonl``; for a relative path, with the folder that it is relative to."""
     at = "" if os.path.isabs(name) else f" in {os.getcwd()}"
-    return f"There is no {kind} {name}{at}"
+    return f"There is no {kind} {name}{at}{beside(name)}"

@@ -25,6 +25,12 @@ WITHOUT_MEANING = {
 }
 """Flags of OpenRLHF that our estimators do not read -> their defaults."""
 
+PAIRS = ("shaping.entropy_clip", "algo.dynamic_filtering_range", "reward.clip_range")
+"""Flags that take LOW and HIGH."""
+
+INFINITE = ("ckpt.max_mem", "actor.max_norm", "critic.max_norm")
+"""Flags of which infinity is no limit."""
+
 NEEDS_A_GPU = {
     "ds.load_in_4bit": "quantises with bitsandbytes",
     "ds.use_liger_kernel": "uses Triton kernels",
@@ -35,19 +41,61 @@ NEEDS_A_GPU = {
 
 def check(flags: Flags) -> Iterator[Finding]:
     """What the flags say that cannot be run, by our rules, else by OpenRLHF's script."""
-    rules = (_of_the_run, _of_the_estimator, _of_the_services, _of_the_batch, _of_the_guide, _of_the_device)
-    sentences = [sentence for rule in rules for sentence in rule(flags)]
+    rules = [_of_numbers, _of_the_run, _of_the_estimator, _of_the_services, _of_the_batch, _of_the_guide]
+    sentences = [sentence for rule in (*rules, _of_the_device) for sentence in rule(flags)]
     if not sentences and (refusal := openrlhfs_refusal(Namespace(**flags))):
         sentences.append(refusal)
     for sentence in sentences:
         yield Finding("flags", "fault", sentence)
     if not sentences:
         yield Finding("flags", "ok", "OpenRLHF and the plugin take all of them.")
+    yield from (Finding("flags", "warning", sentence) for sentence in _without_effect(flags))
 
 
 def in_a_file(estimator: str) -> bool:
     """Whether an estimator is a function of the user's own, ``FILE.py:NAME``."""
     return ".py:" in estimator
+
+
+def _of_numbers(flags: Flags) -> Iterator[str]:
+    """Numbers that OpenRLHF would divide by, or that compare with nothing."""
+    for flag in ("eval.steps", "ckpt.save_steps"):
+        if flags[flag] < 1 and flags[flag] != -1:
+            yield f"--{flag} is {flags[flag]}, but needs to be at least 1, or -1 for never."
+    for flag in PAIRS:
+        if flags[flag] is not None and not flags[flag][0] < flags[flag][1]:
+            yield f"--{flag} is {flags[flag][0]} {flags[flag][1]}, but LOW needs to be below HIGH."
+    for flag, value in flags.items():
+        if isinstance(value, float) and not math.isfinite(value) and flag not in INFINITE:
+            yield f"--{flag} is {value}: give a finite number."
+    low, high = flags["algo.dynamic_filtering_range"]
+    if flags["algo.dynamic_filtering_enable"] and _by_our_service(flags) and (1 <= low < high or low < high <= 0):
+        yield (
+            f"--algo.dynamic_filtering_range is {low} {high}, but the mean score of a group is from 0 to 1, so that "
+            "every group would be dropped: give a range between them, such as 0 1."
+        )
+    room, most = flags["reward.overlong_buffer_len"], flags["rollout.max_new_tokens"] or flags["data.max_len"]
+    if room is not None and not 0 <= room <= most:
+        yield f"--reward.overlong_buffer_len is {room:g}, but responses have {most} tokens at most: give at most that."
+    if (kept := flags["reward.stop_properly_penalty_coef"]) is not None and kept > 1:
+        yield f"--reward.stop_properly_penalty_coef is {kept}, but multiplies rewards: give at most 1."
+
+
+def _without_effect(flags: Flags) -> Iterator[str]:
+    """Evaluation data without an evaluation, and the other way round; LoRA's flags without LoRA."""
+    data, every = flags["eval.dataset"], flags["eval.steps"]
+    most = math.ceil(flags["data.max_samples"] * flags["train.num_episodes"] / flags["rollout.batch_size"])
+    most = min(most, flags["train.max_steps"] or most)
+    if data and every == -1:
+        yield "--eval.dataset is never used without --eval.steps: say every how many steps, or leave the data out."
+    elif data and every > most:
+        yield f"--eval.dataset is never used: --eval.steps is {every}, and the run has {most:,} steps at most."
+    elif not data and every > 0:
+        yield "--eval.steps does nothing without --eval.dataset: name the data, or leave it out."
+    unset = {"alpha": 16, "target_modules": "all-linear", "dropout": 0}
+    given = [f"--ds.lora.{name}" for name, default in unset.items() if flags[f"ds.lora.{name}"] != default]
+    if given and not flags["ds.lora.rank"]:
+        yield f"{', '.join(given)} does nothing without --ds.lora.rank: give a rank, or leave it out."
 
 
 def _of_the_run(flags: Flags) -> Iterator[str]:
@@ -70,11 +118,6 @@ def _of_the_run(flags: Flags) -> Iterator[str]:
             "the lengths of a group's responses: use 2 or more, or leave --shaping.grop out."
         )
     yield from _of_the_template(flags["data.input_template"], flags["data.apply_chat_template"])
-    if embedded(flags) and flags["data.label_key"] is None:
-        yield (
-            "No --data.label_key: the built-in reward service compares each response with a reference answer, so name "
-            "the column that holds it (or give your own rewards by --reward.remote_url)."
-        )
     if flags["rollout.top_p"] < 1 and _corrects(flags):
         yield (
             f"--rollout.top_p is {flags['rollout.top_p']}, but the ratios of --algo.advantage.is_correction_* are "
@@ -88,9 +131,6 @@ def _of_the_run(flags: Flags) -> Iterator[str]:
     for flag in ("reward.mode", "shaping.until"):
         if flags[flag] not in (None, "end") and not _by_our_service(flags):
             yield f"--{flag} needs this project's reward service, and the rewards come from elsewhere: leave it out."
-    clip = flags["shaping.entropy_clip"]
-    if clip is not None and not clip[0] < clip[1]:
-        yield f"--shaping.entropy_clip is {clip[0]} {clip[1]}, but LOW needs to be below HIGH."
 
 
 def _of_the_template(template: str | None, chat: bool) -> Iterator[str]:

@@ -235,6 +235,36 @@ def test_a_tokenizer_without_an_end_or_one_that_loses_the_question_is_refused(
     assert_refusal(fault(check(path, told)), "tokenizer_class")
 
 
+def test_what_stands_around_a_prompt_and_a_model_may_not_expect_is_told(
+    check: Check, written: Write, policy: Path
+) -> None:
+    def warned(*words: str) -> list[str]:
+        return [one.sentence for one in check(path, *words) if one.check == "prompts"]
+
+    path, chat = written(GOOD), "--data.apply_chat_template"
+    assert warned() == warned(chat) == []
+
+    template = policy / "chat_template.jinja"
+    plain = template.read_text()
+    for opened in ("<think>\n", "<seed:think>", "[THINK]"):
+        template.write_text(plain + "{% if add_generation_prompt %}{{ " + json.dumps(opened) + " }}{% endif %}")
+        assert_refusal(warned(chat)[0], str(policy), opened.strip(), "--rollout.max_new_tokens")
+    template.write_text(plain)
+
+    tokens = data.tokenizer.load(str(policy))
+    tokens.bos_token = tokens.eos_token
+    from tokenizers.processors import TemplateProcessing
+
+    first = TemplateProcessing(
+        single=f"{tokens.bos_token} $A", special_tokens=[(tokens.bos_token, tokens.bos_token_id)]
+    )
+    tokens.backend_tokenizer.post_processor = first
+    tokens.save_pretrained(policy)
+    assert_refusal(warned()[0], str(policy), f"--data.input_template '{tokens.bos_token}{{}}'")
+    assert warned("--data.input_template", f"{tokens.bos_token}{{}}") == []
+    assert warned(chat) == [], "which writes it itself"
+
+
 def test_a_model_needs_a_position_for_each_token(
     check: Check, written: Write, policy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

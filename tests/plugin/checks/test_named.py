@@ -34,6 +34,7 @@ def faults(offline: bool, **changes: str | None) -> list[str]:
     flags = dict.fromkeys([*unused.split(), "data.prompt_probs"])
     flags |= {"actor.model_name_or_path": "model", "data.prompt_dataset": "data/train.jsonl"}
     flags |= {"algo.advantage.estimator": "gtpo", "use_ms": False, "dry_run": False, "device": "cpu"}
+    flags["ckpt.best_metric_key"] = ""
     flags |= {name.replace("__", "."): value for name, value in changes.items()}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HF_HUB_OFFLINE", str(int(offline)))

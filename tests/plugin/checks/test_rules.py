@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from openrlhf_gtpo.checks import rules
+from openrlhf_gtpo.checks import of_the_command, rules
 from openrlhf_gtpo.cpu import platform
 from openrlhf_gtpo.flags import parse as read
 
@@ -201,8 +201,8 @@ def test_what_needs_a_gpu_is_refused_on_a_cpu(faults: Faults, flags: str) -> Non
 
 def test_the_built_in_reward_service_needs_reference_answers() -> None:
     words = ["--device=gpu", "--algo.advantage.estimator=group_norm", "--vllm.num_engines=1", "--algo.kl.init_coef=0"]
-    (said,) = (one.sentence for one in rules.check(vars(read(words))))
-    assert_refusal(said, "--data.label_key")
+    said, *_ = (one.sentence for one in of_the_command(vars(read(words))))
+    assert_refusal(said, "Flags are missing", "--data.label_key")
 
 
 def test_a_token_file_that_is_not_there_is_refused_before_anything_starts(

@@ -62,7 +62,7 @@ def test_a_service_that_is_down_is_a_fault_only_where_all_are() -> None:
     nobody = f"http://127.0.0.1:{free_port()}"
     (found,) = ask(nobody)
     assert found.state == "fault"
-    assert_refusal(found.sentence, nobody)
+    assert_refusal(found.sentence, "could not be reached (", "): check that it runs, its URL and the firewall.")
     with FakeRewardServer(always=graded(1, 0)) as server:
         assert [found.state for found in ask(nobody, server.url)] == ["warning", "ok"]
     assert ask("rewards.py") == ask() == [], "of a program and the built-in service there is nothing to ask"

@@ -1,0 +1,213 @@
+"""Flags that OpenRLHF hands to a library: a value is taken or refused as the library does, before anything starts."""
+
+import json
+import os
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from openrlhf_gtpo import checks
+from openrlhf_gtpo.cpu import platform
+from openrlhf_gtpo.errors import SettingsError
+from openrlhf_gtpo.flags import parse as read
+
+from ...refusals import assert_refusal
+
+Said = Callable[..., list[tuple[str, str]]]
+TWO = "--data.prompt_dataset train.jsonl,train.jsonl --data.prompt_probs"
+LORA = "--ds.lora.rank 8 --ds.lora.target_modules"
+CORRECTED = "--algo.advantage.is_correction_level"
+FILTERED = "--algo.dynamic_filtering_enable --algo.dynamic_filtering_range"
+EVALUATED = "--eval.dataset held.jsonl --eval.steps 1 --eval.n_samples_per_prompt 3"
+
+
+@pytest.fixture
+def said(tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Said:
+    """State and sentence of what a start finds wrong with a command line that has no fault but for what is added."""
+    monkeypatch.chdir(tmp_path)
+    for name, count in (("train", 32), ("held", 4)):
+        rows = [{"input": f"{n} + 1 = \\boxed", "label": str(n + 1), "datasource": "sums"} for n in range(count)]
+        Path(f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    base = (
+        f"--preset gtpo --actor.model_name_or_path {tiny_model} --data.prompt_dataset train.jsonl --data.label_key "
+        "label --data.max_len 128 --rollout.max_new_tokens 40"
+    )
+
+    def found(flags: str, device: str = "cpu") -> list[tuple[str, str]]:
+        try:
+            given = vars(read([*shlex.split(f"--device {device} {base} {flags}")]))
+        except SettingsError as error:
+            return [("fault", str(error))]
+        if device == "cpu":
+            platform.prepare(given)
+        findings = checks.of_the_command({"vllm.num_engines": 1, **given})
+        known = "the tokenizer of"  # which the tiny model has not
+        return [(one.state, one.sentence) for one in findings if one.state != "ok" and known not in one.sentence]
+
+    return found
+
+
+REFUSED: list[tuple[str, ...]] = [
+    ("--rollout.temperature 0", "0.0", "above 0"),
+    ("--rollout.temperature -1", "must be non-negative, got -1.0."),
+    ("--rollout.temperature 0.001", "0.001", "0.01"),
+    ("--rollout.temperature 3", "must be in [0, 2], got 3.0."),
+    ("--rollout.temperature nan", "nan"),
+    ("--rollout.top_p 0", "must be in (0, 1], got 0.0."),
+    ("--rollout.top_p 2", "must be in (0, 1], got 2.0."),
+    ("--eval.temperature -0.5", "must be non-negative, got -0.5."),
+    ("--eval.n_samples_per_prompt 0", "at least 1"),
+    ("--vllm.tensor_parallel_size 3", "3", "2 attention heads"),
+    ("--vllm.gpu_memory_utilization 1.5", "at most 1"),
+    ("--actor.lr_scheduler constnat", "constnat", "did you mean constant?"),
+    ("--actor.lr_scheduler reduce_lr_on_plateau", "missing", "'metrics'"),
+    ("--actor.lr_scheduler warmup_stable_decay", "missing", "'num_decay_steps'"),
+    ("--actor.lr_warmup_ratio 5", "5", "at most 1"),
+    ("--actor.min_lr_ratio -1", "-1", "at least 0"),
+    ("--actor.adam.lr -1", "Invalid learning rate: -1.0."),
+    ("--actor.adam.lr inf", "inf", "finite"),
+    ("--actor.adam.betas 0.9 1", "Invalid beta parameter at index 1: 1.0."),
+    ("--actor.adam.eps -1", "Invalid epsilon value: -1.0."),
+    ("--actor.adam.weight_decay -1", "Invalid weight_decay value: -1.0."),
+    ("--actor.muon.lr -1 --actor.optim muon", "but is: -1.0."),
+    ("--actor.dual_clip 0.5", "must be > 1.0, got 0.5."),
+    ("--actor.eps_clip_low_high -0.2 0.2", "at least 0"),
+    (f"--algo.advantage.is_correction_mode clip {CORRECTED} seq", "level=token"),
+    (f"--algo.advantage.is_correction_gating tv {CORRECTED} token", "upper bound only"),
+    ("--data.dataloader_num_workers -1", "non-negative"),
+    ("--train.seed -1", "between 0 and 2**32 - 1."),
+    ("--train.ema_beta 1.5", "at most 1"),
+    ("--ds.zero_stage 7", "at most 3"),
+    ("--ds.zpg 0", "at least 1"),
+    ("--ds.grad_accum_dtype fp8", "'fp8' is not a valid"),
+    ("--ds.lora.rank -1", "at least 0"),
+    ("--ds.lora.alpha 0 --ds.lora.rank 8", "at least 1"),
+    ("--ds.lora.dropout 2 --ds.lora.rank 8", "between 0 and 1, but got 2.0."),
+    ("--logger.logging_steps 0", "at least 1"),
+    ("--ckpt.save_steps 0", "0", "-1 for never"),
+    ("--eval.steps 0", "0", "-1 for never"),
+    ("--ckpt.max_num 0", "at least 1"),
+    ("--reward.overlong_buffer_len 41", "41", "40 tokens"),
+    ("--reward.stop_properly_penalty_coef 2", "2.0", "at most 1."),
+    ("--ckpt.best_metric_key pass1", "pass1", "--eval.dataset and --eval.steps"),
+    (f"--ckpt.best_metric_key eval_default_pass1 {EVALUATED}", "eval_default_pass1", "did you mean eval_sums_pass1?"),
+    (f"--ckpt.best_metric_key eval_sums_pass8 {EVALUATED}", "mean eval_sums_pass1 or eval_sums_pass2 or"),
+    ("--data.prompt_probs 0.5,0.6 --data.prompt_dataset train.jsonl,train.jsonl", "do not sum to 1"),
+    ("--data.prompt_probs 1,0 --data.prompt_dataset train.jsonl,train.jsonl", "indices [1] have probability 0."),
+    ("--data.prompt_probs a,b --data.prompt_dataset train.jsonl,train.jsonl", "could not convert", "'a'"),
+    ("--ds.lora.target_modules q_projj --ds.lora.rank 8", "no q_projj: did you mean q_proj?"),
+    ("--ds.lora.target_modules q_proj v_projj --ds.lora.rank 8", "no v_projj: did you mean v_proj?"),
+    ("--ds.lora.target_modules q_proj proj --ds.lora.rank 8", "no proj"),
+    ("--ds.lora.target_modules all-linear --ds.lora.rank 8", "leave the flag out for all linear layers."),
+    ("--ds.lora.target_modules norm --ds.lora.rank 8", "Qwen2RMSNorm", "is not supported."),
+    ("--algo.dynamic_filtering_range 1 2 --algo.dynamic_filtering_enable", "1.0 2.0", "from 0 to 1"),
+    ("--algo.dynamic_filtering_range 1 0 --algo.dynamic_filtering_enable", "1.0 0.0", "LOW", "HIGH"),
+]
+"""Flags, the first at fault, and words of the refusal."""
+
+
+@pytest.mark.parametrize(("flags", "words"), [(flags, words) for flags, *words in REFUSED])
+def test_a_value_that_its_library_refuses_or_takes_without_sense_is_refused_and_named(
+    said: Said, flags: str, words: list[str]
+) -> None:
+    found = said(flags)
+    assert len(found) == 1, found
+    ((state, sentence),) = found
+    assert state == "fault"
+    assert_refusal(sentence, flags.split()[0], *words)
+    assert "(parameter=" not in sentence, "vLLM says it twice"
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        "",
+        "--rollout.temperature 1.5 --rollout.top_p 0.9 --eval.temperature 0",
+        "--rollout.temperature 0.01",
+        "--actor.lr_scheduler constant --actor.lr_warmup_ratio 0 --actor.adam.lr 0",
+        "--actor.lr_scheduler polynomial --actor.lr_warmup_ratio 1 --actor.adam.lr 1e-6",
+        "--actor.lr_scheduler cosine_warmup_with_min_lr --actor.min_lr_ratio 1",
+        "--actor.adam.betas 0.9 0.999 --actor.adam.eps 1e-6 --actor.adam.weight_decay 0.1 --actor.max_norm inf",
+        "--actor.optim muon --actor.muon.lr 0.01 --actor.max_norm 0 --actor.dual_clip 3",
+        f"{CORRECTED} token --algo.advantage.is_correction_mode clip --algo.advantage.is_correction_threshold 2",
+        f"{CORRECTED} seq --algo.advantage.is_correction_gating tv --algo.advantage.is_correction_threshold 0.1",
+        "--critic.adam.lr -1",  # there is none
+        f"{TWO} 0.3,0.7 --data.dataloader_num_workers 2 --train.seed 4294967295",
+        "--ds.lora.rank 8 --ds.lora.alpha 1 --ds.lora.dropout 0.1",
+        f"{LORA} self_attn.q_proj lm_head",
+        "--ds.grad_accum_dtype fp32 --ds.zero_stage 3 --train.ema_beta 1",
+        "--vllm.tensor_parallel_size 2 --vllm.gpu_memory_utilization 1",
+        f"{FILTERED} -1 0.1",
+        f"{FILTERED} 2 3 --reward.remote_url http://127.0.0.1:9/of_ones_own",
+        f"{EVALUATED} --ckpt.best_metric_key eval_sums_pass3",
+        f"{EVALUATED} --ckpt.best_metric_key none --ckpt.save_steps -1",
+        "--reward.overlong_buffer_len 40 --reward.stop_properly_penalty_coef -0.5",
+    ],
+)
+def test_unusual_values_are_taken(said: Said, flags: str) -> None:
+    assert said(flags) == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ("--eval.dataset held.jsonl", ["--eval.dataset", "--eval.steps"]),
+        ("--eval.dataset held.jsonl --eval.steps 9 --train.max_steps 8", ["--eval.steps is 9", "8 steps"]),
+        ("--eval.steps 5", ["--eval.steps", "--eval.dataset"]),
+        ("--ds.lora.alpha 8 --ds.lora.dropout 0.1", ["--ds.lora.alpha, --ds.lora.dropout", "--ds.lora.rank"]),
+    ],
+)
+def test_what_would_do_nothing_is_a_warning(said: Said, flags: str, words: list[str]) -> None:
+    found = said(flags)
+    assert len(found) == 1, found
+    ((state, sentence),) = found
+    assert state == "warning"
+    assert_refusal(sentence, *words)
+
+
+def test_a_best_metric_needs_evaluations(said: Said) -> None:
+    found = said("--ckpt.best_metric_key eval_sums_pass1 --eval.dataset held.jsonl")
+    assert [state for state, _ in found] == ["warning", "fault"]
+    assert_refusal(found[1][1], "--ckpt.best_metric_key", "--eval.steps")
+
+
+@pytest.mark.parametrize(("attention", "words"), [("eagr", "did you mean eager?"), ("sdpa", "")])
+def test_attention_is_asked_about_for_gpus(said: Said, attention: str, words: str) -> None:
+    found = said(f"--vllm.num_engines 8 --ds.attn_implementation {attention}", "gpu")
+    assert [sentence.endswith(words) for _, sentence in found] == [True] * bool(words)
+
+
+def test_a_kernel_of_the_hub_is_not_downloaded(said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    import transformers
+
+    monkeypatch.setattr(transformers.AutoModelForCausalLM, "from_config", None)  # which would
+    assert said("--vllm.num_engines 8 --ds.attn_implementation hub/kernel", "gpu") == []
+
+
+def test_a_library_that_is_not_here_is_not_asked_and_none_for_defaults(
+    said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "vllm.sampling_params", None)
+    assert said("--rollout.top_p 2 --eval.temperature -1") == []
+
+
+def test_libraries_do_not_write_into_the_terminal_and_nothing_of_ours_is_lost(
+    said: Said, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def loud(seed: int) -> None:
+        sys.stdout.flush()
+        for stream in (1, 2):
+            os.write(stream, b"a greeting")
+
+    monkeypatch.setattr("numpy.random.RandomState", loud)
+    with open(os.dup(1), "w") as buffered:
+        monkeypatch.setattr(sys, "stdout", buffered)
+        print("ours", end="")
+        said("--train.seed 7")
+        print(" too", end="")
+        monkeypatch.undo()
+    told = capfd.readouterr()
+    assert (told.out, told.err) == ("ours too", "")
