@@ -40,8 +40,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     names = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for command, (_, what) in COMMANDS.items():
         names.add_parser(command, help=what, add_help=False)
-    if words and not words[0].startswith("-") and words[0] not in COMMANDS:
-        parser.error(f"There is no command {words[0]}{did_you_mean(words[0], COMMANDS, '--help lists them')}")
+    if words and words[0] not in (known := [*COMMANDS, "-h", "--help", "--version"]):
+        kind = "flag" if words[0].startswith("-") else "command"
+        parser.error(f"There is no {kind} {words[0]}{did_you_mean(words[0], known, '--help lists them')}")
     name = parser.parse_args(words[:1]).command
     try:
         with surroundings.prepared():

@@ -74,7 +74,7 @@ def main(argv: Sequence[str]) -> int:
     own, words = parser.parse_known_args([word for word in argv if word != "--"])
     if own.model and not own.run:
         raise SettingsError("--model is what --run tries: add --run, or leave it out.")
-    given = vars(flags.parse(words))
+    given = vars(flags.parse(words, ["--run", "--model"]))
     if given["device"] == "cpu":
         importlib.import_module("openrlhf_gtpo.cpu.platform").prepare(given)
     count = {"ok": 0, "warning": 0, "fault": 0}

@@ -16,7 +16,7 @@ from openrlhf_gtpo.data.sources import DataUnusable
 from openrlhf_gtpo.data.table import Row, rows
 from openrlhf_gtpo.data.tokenizer import end_of_turn
 from openrlhf_gtpo.errors import SettingsError
-from openrlhf_gtpo.flags import COUNT, MODE_HELP, MODES, SECONDS, WEIGHT, number
+from openrlhf_gtpo.flags import COUNT, MODE_HELP, MODES, SECONDS, WEIGHT, Parser, number
 from openrlhf_gtpo.sampling import say
 from openrlhf_gtpo.seeds import derived
 from openrlhf_gtpo.vllm_entropy import entropies, sampling_kwargs
@@ -90,7 +90,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="openrlhf-gtpo eval", description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter
     )
     add = parser.add_argument

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from math_reward.client import Client, ClientError, Item, Result
+from math_reward.nearest import beside
 from openrlhf_gtpo.data.table import Row
 from openrlhf_gtpo.device import choose_device
 from openrlhf_gtpo.engine import one_message
@@ -98,7 +99,16 @@ def engine(model: str, device: str, seed: int, **arguments: Any) -> contextlib.A
         device: cpu, gpu or auto.
         seed: of vLLM's own state.
         arguments: of ``vllm.LLM``.
+
+    Raises:
+        SettingsError: there is no such model.
     """
+    from transformers import PretrainedConfig
+
+    try:
+        PretrainedConfig.get_config_dict(model)
+    except OSError as error:
+        raise SettingsError(f"--model {model} cannot be loaded ({reason(error)}){beside(model)}.") from None
     if choose_device(device) == "cpu":
         # In the precision of training's rollouts and eager as they are: what is measured is what was trained.
         arguments |= importlib.import_module("openrlhf_gtpo.cpu.platform").engine_on_a_cpu(model)

@@ -8,12 +8,14 @@ from typing import NoReturn
 from math_reward import __version__
 from math_reward.commands import compare, grade, serve
 from math_reward.commands.refusal import refuse
+from math_reward.nearest import Parser
 
 
-class _Parser(argparse.ArgumentParser):
+class _Parser(Parser):
     def error(self, message: str) -> NoReturn:
-        """Ends with exit code 2 and two sentences. It leaves out the usage, which is as long as the list of flags."""
-        refuse(f"{message[0].upper()}{message[1:].rstrip('.')}. See `{self.prog} --help`.")
+        """Ends with exit code 2 and the sentence. It leaves out the usage, which is as long as the list of flags."""
+        said = f"{message[0].upper()}{message[1:]}"
+        refuse(said if said[-1] in ".?" else f"{said}. See `{self.prog} --help`.")
 
 
 def main() -> None:
@@ -27,7 +29,9 @@ def main() -> None:
     serve.add_parser(commands)
     grade.add_parser(commands)
     compare.add_parser(commands)
-    if sys.argv[1:2] == ["serve"]:
+    name, words = sys.argv[1:2], sys.argv[2:]
+    if name == ["serve"]:
         serve.add_settings(commands.choices["serve"])
-    arguments = parser.parse_args()
+    chosen = commands.choices.get("".join(name))
+    arguments = chosen.parse_args(words) if chosen else parser.parse_args(name)
     arguments.run(arguments)

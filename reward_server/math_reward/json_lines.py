@@ -83,11 +83,11 @@ def object_of(content: bytes) -> dict[str, Any]:
         NoRow: the line is not one.
     """
     try:
-        row = json.loads(content.decode("utf-8-sig"), parse_float=float_of)
+        row = json.loads(content.decode("utf-8-sig").rstrip(" \t\r\n"), parse_float=float_of)
     except UnicodeDecodeError:
         raise NoRow("It is not UTF-8 text.", "is not UTF-8") from None
     except json.JSONDecodeError as error:
-        raise NoRow(f"It is not JSON: {error.msg} at character {error.colno}.") from None
+        raise NoRow(f"It is not JSON: {error.msg} at character {error.pos + 1}.") from None
     except ValueError:  # Python reads no longer integers.
         raise NoRow("It has an integer of more than 4,300 digits.") from None
     except RecursionError:

@@ -1,8 +1,13 @@
-"""Finds the names that somebody may have meant who mistyped one: a flag, a field, a command."""
+"""Finds the names that somebody may have meant who mistyped one: a flag, a field, a command, a file."""
 
+import argparse
 import difflib
+import itertools
+import os
 import re
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 NAMED = 3
 LIKE = 0.7
@@ -25,6 +30,49 @@ def did_you_mean(typed: str, known: Iterable[str], otherwise: str) -> str:
     """The end of an error message: ``: did you mean A or B?``, or ``: {otherwise}.`` where no name is similar."""
     close = nearest(typed, known)
     return f": did you mean {' or '.join(close)}?" if close else f": {otherwise}."
+
+
+def beside(path: str | os.PathLike[str]) -> str:
+    """Of a file or a folder that is not there: `` (did you mean A or B?)``, with what its folder has under similar
+    names, or nothing."""
+    folder, name = os.path.split(os.path.normpath(path))
+    try:
+        there = [] if os.path.exists(path) else sorted(os.listdir(folder or "."))
+    except OSError:  # no folder, or nobody may look into it
+        there = []
+    stems = {one: os.path.splitext(one)[0].replace(".", "_") for one in there}
+    close = nearest(os.path.splitext(name)[0].replace(".", "_"), stems.values())
+    meant = [os.path.join(folder, one) for stem in close for one in stems if stems[one] == stem][:NAMED]
+    return f" (did you mean {' or '.join(meant)}?)" if meant else ""
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse's, which says what is nearest to a flag or a choice that does not exist, before it says what is
+    missing."""
+
+    also: Sequence[str] = ()
+    """Flags that another parser has taken out of the command line."""
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:  # argparse has overloads
+        """As argparse's; one sentence a line for each flag that does not exist."""
+        words = sys.argv[1:] if args is None else list(args)
+        known = [*self._option_string_actions, *self.also]
+        is_like = str.startswith if self.allow_abbrev else str.__eq__
+        typed = [word.partition("=")[0] for word in itertools.takewhile("--".__ne__, words) if word[:2] == "--"]
+        wrong = [name for name in typed if " " not in name and not any(is_like(flag, name) for flag in known)]
+        if not wrong:
+            parsed, rest = self.parse_known_args(words, namespace)
+            if not rest:
+                return parsed
+            wrong = [word.partition("=")[0] for word in rest if word.startswith("-")] or rest[:1]
+        otherwise = f"{'--help-all' if '--help-all' in known else '--help'} lists them"
+        self.error("\n".join(f"There is no flag {name}{did_you_mean(name, known, otherwise)}" for name in wrong))
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            known = [*map(str, action.choices)]
+            near = did_you_mean(str(value), known, f"it is one of {', '.join(known)}").rstrip(".")
+            raise argparse.ArgumentError(action, f"there is no {value!r}{near}")
 
 
 def _likeness(typed: str, name: str) -> tuple[float, float]:

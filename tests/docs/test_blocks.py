@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import math_reward.cli
+from math_reward import nearest
 from openrlhf_gtpo import cli, flags
 
 from .blocks import ROOT, beside_a_service, run_block, scratch
@@ -77,7 +78,7 @@ def parsing(monkeypatch: pytest.MonkeyPatch) -> None:
 
         return parsed
 
-    for parser in (argparse.ArgumentParser, flags.Parser):
+    for parser in (argparse.ArgumentParser, nearest.Parser):
         monkeypatch.setattr(parser, "parse_args", ending(parser.parse_args))
 
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from operator import methodcaller
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -133,6 +134,20 @@ def test_the_exit_code_of_grade_says_whether_it_is_correct_and_its_flags_what_ma
     assert (code, json.loads(printed)["verdict"]) == (int(verdict != "correct"), verdict)
 
 
+@pytest.mark.parametrize(
+    ("completion", "detail"),
+    [
+        (r"so \boxed{42", "The last box is not closed."),
+        (r"\fbox{\frac{1}{2}", "The last box is not closed."),
+        ("so?", None),
+    ],
+)
+def test_a_box_that_was_cut_off_is_told(command: Any, completion: str, detail: str | None):
+    row = json.loads(command("grade", "--json", completion, "42")[1])
+
+    assert (row["verdict"], row["detail"]) == ("no_answer", detail)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse the limit")
 def test_one_completion_is_graded_with_the_memory_of_a_worker(command: Any, monkeypatch: pytest.MonkeyPatch):
     def graded(*_: Any, **__: Any) -> Grade:
@@ -191,27 +206,39 @@ def test_a_terminal_that_has_only_ascii_gets_an_answer_of_other_characters_escap
 
 REFUSED = [
     ([], ["serve", "grade", "compare"]),
-    (["sevre"], ["'sevre'", "'serve', 'grade', 'compare'"]),
-    (["--versoin"], ["math-reward --help"]),
+    (["sevre"], ["'sevre'", "serve?"]),
+    (["xyz"], ["'xyz'", "serve, grade, compare"]),
+    (["--versoin"], ["--versoin", "--version?"]),
     (["grade"], ["--file"]),
     (["grade", "1"], ["--file"]),
     (["grade", "--output", "x", "1", "1"], ["--output", "--file"]),
     (["grade", "--label-key", "x", "1", "1"], ["--label-key", "--file"]),
     (["grade", "--workers", "2", "1", "1"], ["--workers", "--file"]),
     (["grade", "-", "--json"], ["--json", "--output -"]),
-    (["grade", "1", "1", "--evaluatd"], ["--evaluatd"]),
+    (["grade", "1", "1", "--evaluatd"], ["--evaluatd", "--evaluated?"]),
+    (["grade", "--mode", "strct", "1", "1"], ["--mode", "'strct'", "strict?"]),
+    (["grade", "1", "1", "--frobnicate"], ["--frobnicate", "--help lists them"]),
+    (["grade", "1", "1", "1"], ["1"]),
+    (["grade", "--file", "{here}/rosw.jsonl"], ["rosw.jsonl", "did you mean {here}/rows.jsonl?"]),
+    (["grade", "--file", "{here}/broken.jsonl"], ["line 1", "at character 18"]),
+    (["compare", "--flie", "x"], ["--flie", "--file?"]),
+    (["compare"], ["--file", "math-reward compare --help"]),
     (["grade", "--deadline", "0", "1", "1"], ["--deadline", "0 is not between", "600"]),
     (["grade", "--deadline", "601", "1", "1"], ["--deadline", "601 is not between", "600"]),
     (["grade", "--deadline", "nan", "1", "1"], ["--deadline", "nan is not between"]),
     (["grade", "--workers", "two", "1", "1"], ["--workers", "'two' is no number"]),
-    (["serve", "--prot", "1"], ["--prot"]),
+    (["serve", "--prot", "1"], ["--prot", "--port?"]),
     (["serve", "--port", "x"], ["--port", "'x'", "serve --help"]),
 ]
 
 
 @pytest.mark.parametrize(("arguments", "named"), REFUSED)
-def test_a_command_line_that_cannot_be_meant_is_refused(in_process: Any, arguments: list[str], named: list[str]):
-    code, printed, said = in_process(*arguments)
+def test_a_command_line_that_cannot_be_meant_is_refused(
+    in_process: Any, tmp_path: Path, arguments: list[str], named: list[str]
+):
+    (tmp_path / "rows.jsonl").touch()
+    (tmp_path / "broken.jsonl").write_text('{"reference": "1"\n')
+    code, printed, said = in_process(*(word.format(here=tmp_path) for word in arguments))
 
     assert (code, printed) == (2, "")
-    assert_refusal(said, *named)
+    assert_refusal(said, *(name.format(here=tmp_path) for name in named))

@@ -19,7 +19,7 @@ from openrlhf_gtpo.compare.picture import page, picture
 from openrlhf_gtpo.compare.rises import Figure, leave_one_out, rises
 from openrlhf_gtpo.device import choose_device
 from openrlhf_gtpo.errors import SettingsError, UserError
-from openrlhf_gtpo.flags import COUNT
+from openrlhf_gtpo.flags import COUNT, Parser
 from openrlhf_gtpo.sampling import say
 from openrlhf_gtpo.seeds import derived
 
@@ -77,7 +77,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="openrlhf-gtpo compare", description=__doc__)
+    parser = Parser(prog="openrlhf-gtpo compare", description=__doc__)
     rollouts.add_flags(parser, 256, "prompts, the first of the data")
     compared.add_flags(parser)
     add = parser.add_argument

@@ -20,7 +20,7 @@ from openrlhf_gtpo.compare.values import valued
 from openrlhf_gtpo.data.table import Row
 from openrlhf_gtpo.device import choose_device
 from openrlhf_gtpo.errors import UserError
-from openrlhf_gtpo.flags import number
+from openrlhf_gtpo.flags import Parser, number
 from openrlhf_gtpo.sampling import say
 from openrlhf_gtpo.seeds import derived
 
@@ -78,7 +78,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="openrlhf-gtpo credit", description=__doc__)
+    parser = Parser(prog="openrlhf-gtpo credit", description=__doc__)
     rollouts.add_flags(parser, 16, "prompts with right and wrong responses, the first of the data (16)")
     compared.add_flags(parser)
     halves = "continuations of each prefix in each of two halves, an odd number one more (16)"

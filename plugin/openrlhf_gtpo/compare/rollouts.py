@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from math_reward.nearest import beside
 from openrlhf_gtpo import sampling
 from openrlhf_gtpo.algorithms.estimators import functions_of
 from openrlhf_gtpo.batch import Group, Response
@@ -91,7 +92,7 @@ def _settings(run: Path) -> dict[str, Any]:
         if path.is_file():
             found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))["settings"]
             return found
-    raise SettingsError(f"--run {run} is no run: it has no run.json.")
+    raise SettingsError(f"--run {run} is no run: it has no run.json{beside(run)}.")
 
 
 def table_of(args: argparse.Namespace, count: int | None = None) -> list[Row]:

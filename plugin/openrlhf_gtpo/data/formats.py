@@ -1,7 +1,7 @@
 """Formats of well-known data sets: finds the question and the reference answer in a row."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from math_reward.json_lines import NoAnswer
@@ -65,8 +65,11 @@ class UnknownFormat(ValueError):
     """A row has no question or no reference answer. The message is a part of a sentence that says which."""
 
 
-def question_and_reference(name: str, row: Mapping[str, Any]) -> tuple[str | list[dict[str, Any]], str] | None:
-    """The question of a row, a text or a chat, and its reference answer; None for a row that is no part of ``name``.
+def question_and_reference(
+    name: str, row: Mapping[str, Any], input_key: str | None = None, label_key: str | None = None
+) -> tuple[str | list[dict[str, Any]], str] | None:
+    """The question of a row, a text or a chat, and its reference answer, from the columns that are chosen, if any;
+    None for a row that is no part of ``name``.
 
     Raises:
         UnknownFormat: the row has none.
@@ -77,7 +80,7 @@ def question_and_reference(name: str, row: Mapping[str, Any]) -> tuple[str | lis
             raise UnknownFormat(f"its year is {row['year']!r}, which is none")
         if year[0] != _YEAR[name]:
             return None
-    return _question(row), _reference(row)
+    return _question(row, (input_key,) if input_key else QUESTION_KEYS), _reference(row, label_key)
 
 
 def kind_of(reference: str) -> str | None:
@@ -88,8 +91,16 @@ def kind_of(reference: str) -> str | None:
     return "sentence" if len(words) >= SENTENCE else None
 
 
-def _question(row: Mapping[str, Any]) -> str | list[dict[str, Any]]:
-    value = next((row[key] for key in QUESTION_KEYS if row.get(key)), None)
+def _absent(what: str, row: Mapping[str, Any], keys: Sequence[str], flag: str) -> str:
+    """Why a row has none, as a part of a sentence."""
+    if held := [key for key in keys if key in row]:
+        return f"it has no {what}: its {held[0]!r} holds none"
+    columns = ", ".join(map(repr, row)) or "none"
+    return f"it has no {what} (looked for {', '.join(keys[:5])}); its columns are {columns}: choose one by {flag}"
+
+
+def _question(row: Mapping[str, Any], keys: Sequence[str]) -> str | list[dict[str, Any]]:
+    value = next((row[key] for key in keys if row.get(key)), None)
     messages = messages_of(value)
     if messages:
         if messages[-1]["role"] != "user" or not isinstance(messages[-1]["content"], str):
@@ -98,22 +109,24 @@ def _question(row: Mapping[str, Any]) -> str | list[dict[str, Any]]:
             return messages
         value = messages[0]["content"]
     if not isinstance(value, str) or not value.strip():
-        raise UnknownFormat(f"it has no question (looked for {', '.join(QUESTION_KEYS[:5])})")
+        raise UnknownFormat(_absent("question", row, keys, "--input_key"))
     if value is row.get("instruction") and isinstance(row.get("input"), str):  # as in Alpaca's files
         value = f"{value}\n\n{row['input']}"
     wrapped = _DAPO.match(value.strip())
     return _VERL.sub("", wrapped["question"] if wrapped else value).strip()
 
 
-def _reference(row: Mapping[str, Any]) -> str:
-    why = f"it has no reference answer (looked for {', '.join(REFERENCE_KEYS[:6])})"
-    for value in [row[key] for key in REFERENCE_KEYS if row.get(key) not in (None, "", [])]:
+def _reference(row: Mapping[str, Any], chosen: str | None) -> str:
+    keys = (chosen,) if chosen else (*REFERENCE_KEYS, *SOLUTION_KEYS)
+    why = _absent("reference answer", row, keys, "--label_key")
+    for value in [row[key] for key in keys if key not in SOLUTION_KEYS and row.get(key) not in (None, "", [])]:
         try:
-            if text := answer_of(value).rpartition("####")[2].strip():
+            answer = answer_of(value)
+            if text := ((chosen and _of_a_solution(answer)) or answer).rpartition("####")[2].strip():
                 return text
         except NoAnswer as kind:
             why = f"its reference answer is {kind}, and has to be a text or a number"
-    for solution in [row[key] for key in SOLUTION_KEYS if isinstance(row.get(key), str)]:
+    for solution in [row[key] for key in keys if key in SOLUTION_KEYS and isinstance(row.get(key), str)]:
         if text := _of_a_solution(solution):
             return text
     raise UnknownFormat(why)

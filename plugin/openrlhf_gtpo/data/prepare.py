@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from math_reward.nearest import beside
 from openrlhf_gtpo.data.formats import FORMATS, UnknownFormat, kind_of, question_and_reference
 from openrlhf_gtpo.data.references import grades
 from openrlhf_gtpo.data.sources import DataUnusable, files_of, is_local, records
 from openrlhf_gtpo.errors import SettingsError
+from openrlhf_gtpo.flags import Parser
 
 INSTRUCTION = r"Please reason step by step, and put your final answer within \boxed{}."
 LEFT_OUT = {
@@ -43,7 +45,9 @@ def main(argv: Sequence[str]) -> int:
     if source is None:
         raise SettingsError(f"{args.name} is no data set of the hub: name one by --from.")
     if not is_local(source) and (source.startswith((".", "/", "~")) or source.count("/") != 1 or files_of(source)):
-        raise SettingsError(f"--from {source}: there is no such file, and a hub id has the form OWNER/NAME.")
+        raise SettingsError(
+            f"--from {source}: there is no such file{beside(source)}, and a hub id has the form OWNER/NAME."
+        )
     config, split = args.config, args.split
     if not args.source:
         config, split = config or form.config, split or form.split
@@ -54,7 +58,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         for place, row in records(source, None, split, config):
             try:
-                pair = question_and_reference(args.name, row)
+                pair = question_and_reference(args.name, row, args.input_key, args.label_key)
             except UnknownFormat as error:
                 bad["nothing"].append(f"{place}: {error}")
                 continue
@@ -85,7 +89,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     listed = "\n".join(f"  {name:<10} {form.what}" for name, form in FORMATS.items())
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="openrlhf-gtpo data",
         description=f"{__doc__}\n\n{listed}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -101,6 +105,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--out", type=Path, required=True, help="folder; the file is NAME.jsonl there")
     add("--config", help="configuration of a hub data set, such as main of openai/gsm8k")
     add("--split", help="split of a hub data set (its only one, else test)")
+    add("--input_key", help="column of the question (found by its name)")
+    add("--label_key", help="column of the reference answer, or of a solution that ends with it (found by its name)")
     add("--instruction", default=INSTRUCTION, help=f"text after each question ({INSTRUCTION})")
     drop = "leave out rows that cannot be graded, instead of ending with status 1"
     add("--drop-ungradable", action="store_true", help=drop)
@@ -141,7 +147,7 @@ def _tell(path: Path, bad: dict[str, list[str]], repeated: int, kept: int, drop:
     written = {"prompts": kept, "repeated": repeated, **counts}
     path.with_suffix(".counts.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
     listed = ", ".join(f"{count:,} with {what}" for what, count in counts.items())
-    end = f"{listed} {'left out' if drop else 'cannot be graded: --drop-ungradable leaves them out'}"
+    end = f"{listed}{' left out' if drop else ': --drop-ungradable leaves them out'}"
     print(f"{path}: {kept:,} prompts; {repeated:,} repeated; {end if counts else 'every reference can be graded'}")
     return 1 if counts and not drop else 0
 

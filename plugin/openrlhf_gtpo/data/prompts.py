@@ -8,7 +8,7 @@ from typing import Any
 
 from openrlhf_gtpo.data.sources import DataUnusable, is_local, names_of
 from openrlhf_gtpo.data.table import rows
-from openrlhf_gtpo.data.tokenizer import Lengths
+from openrlhf_gtpo.data.tokenizer import Lengths, reads_text_alone
 from openrlhf_gtpo.host import replace
 
 
@@ -34,13 +34,18 @@ def reading_as_written(prepare: Callable[[Any, Any], Any]) -> Callable[[Any, Any
 
     @functools.wraps(prepare)
     def prepare_datasets(strategy: Any, tokenizer: Any) -> Any:
+        import openrlhf.datasets.prompts_dataset as prompts_dataset
         import openrlhf.trainer.ppo_trainer as ppo_trainer
 
         listed = (*names_of(strategy.args.data.prompt_dataset), *names_of(strategy.args.eval.dataset))
         if strategy.args.use_ms and not all(map(is_local, listed)):  # OpenRLHF itself asks ModelScope
             return prepare(strategy, tokenizer)
         with replace(ppo_trainer, blending_datasets=functools.partial(blended, tokenizer=tokenizer)):
-            return prepare(strategy, tokenizer)
+            if not reads_text_alone(tokenizer):
+                return prepare(strategy, tokenizer)
+            # For a model without pictures "<image>" is a word like others, and no part of a list.
+            with replace(prompts_dataset, _str_to_content_list=lambda text: text):
+                return prepare(strategy, tokenizer)
 
     return prepare_datasets
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from math_reward.json_lines import NoRow, NotUTF8, check_encoding, lines_of, object_of
+from math_reward.nearest import beside
 from openrlhf_gtpo.errors import UserError, reason
 
 ROWS_AT_ONCE = 1000
@@ -103,6 +104,8 @@ def records(
     for path in files:
         yield from reader_of(path)(path, str(path), columns)
     if not files:
+        if os.path.splitext(where)[1].lower() in READERS and "://" not in where and not os.path.isdir(where):
+            raise DataUnusable(f"There is no file {where}{beside(where)}.")
         yield from _of_a_set(where, inside, columns, split, config)
 
 
@@ -270,7 +273,7 @@ def _of_a_set(
         elif config is None and "Config name is missing" in str(error):
             names = ", ".join(datasets.get_dataset_config_names(where))
             why = f"has the configurations {names}: choose one by --config of `openrlhf-gtpo data prepare`"
-        raise DataUnusable(f"{where} {why}.") from None
+        raise DataUnusable(f"{where} {why}{beside(where)}.") from None
     for number, row in enumerate(rows, 1):
         yield Place(where, "row", number), row
 

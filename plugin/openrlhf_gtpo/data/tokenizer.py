@@ -20,6 +20,16 @@ def load(model: str, *, local_files_only: bool = False) -> Any:
     return AutoTokenizer.from_pretrained(model, trust_remote_code=True, local_files_only=local_files_only)
 
 
+def reads_text_alone(tokenizer: Any) -> bool:
+    """Whether it is no processor that reads images too."""
+    return not hasattr(tokenizer, "image_processor")
+
+
+def begins_with_bos(tokenizer: Any) -> bool:
+    """Whether it puts a beginning-of-sequence token before each text that is asked for as it is."""
+    return tokenizer.bos_token_id is not None and tokenizer("x")["input_ids"][:1] == [tokenizer.bos_token_id]
+
+
 def rendered(tokenizer: Any, prompt: Any) -> str:
     """A prompt as OpenRLHF passes it to the engine: rendered by the chat template, if there is one.
 
@@ -97,7 +107,7 @@ class Lengths:
             template: ``--data.input_template``, used without it.
         """
         self._tokenizer, self._chat, self._template = tokenizer, chat, template
-        self._text_only = not hasattr(tokenizer, "image_processor")
+        self._text_only = reads_text_alone(tokenizer)
         self._room = max_len - (new_tokens or 1)
         self._limits = f"--data.max_len {max_len} less --rollout.max_new_tokens {new_tokens or 1}"
         self._roles: set[tuple[str, ...]] = set()

@@ -1,7 +1,6 @@
 """openrlhf-gtpo report RUN...: the curves of one or several runs, their evaluations before and after, in what
 their settings differ, and the tokens of the first, as one HTML file that needs no other file and no network."""
 
-import argparse
 import json
 from collections.abc import Sequence
 from importlib.resources import files
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from openrlhf_gtpo.errors import SettingsError
+from openrlhf_gtpo.flags import Parser
 from openrlhf_gtpo.report.curves import CURVES, picture
 from openrlhf_gtpo.report.run import Run, read
 from openrlhf_gtpo.report.tokens import views
@@ -20,7 +20,7 @@ def main(argv: Sequence[str]) -> int:
     Raises:
         SettingsError: a folder is no run, or the page cannot be written.
     """
-    parser = argparse.ArgumentParser(prog="openrlhf-gtpo report", description=__doc__)
+    parser = Parser(prog="openrlhf-gtpo report", description=__doc__)
     parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="folder with metrics.jsonl")
     parser.add_argument("--out", type=Path, help="the file (report.html in the first run's folder)")
     args = parser.parse_args(argv)

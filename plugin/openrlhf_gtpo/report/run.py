@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from math_reward.nearest import beside
 from openrlhf_gtpo.data.sources import DataUnusable, lines
 from openrlhf_gtpo.errors import SettingsError
 
@@ -58,10 +59,14 @@ def read(folder: Path) -> Run:
         SettingsError: there are no metrics, or a file is not what a run or an evaluation writes (a last line that was
             cut off is left out).
     """
-    place = folder if (folder / "metrics.jsonl").is_file() else folder / "model"
+    place = _place(folder)
+    if place is None:
+        is_there = folder.is_dir()
+        wrong = f"{folder} is no run: it has no metrics.jsonl" if is_there else f"There is no folder {folder}"
+        runs = [str(one) for one in sorted((folder if is_there else folder.parent).glob("*")) if _place(one)]
+        here = f"; runs here: {', '.join(runs[:10])}" if runs else ""
+        raise SettingsError(f"{wrong}{beside(folder)}{here}.")
     path, rollouts = place / "metrics.jsonl", place / "rollouts.jsonl"
-    if not path.is_file():
-        raise SettingsError(f"{folder} is no run: it has no metrics.jsonl.")
     metrics = list(_lines(path, ("step",)))
     if not metrics:
         raise SettingsError(f"{path} is empty: the run has made no step yet.")
@@ -74,6 +79,11 @@ def read(folder: Path) -> Run:
         before=_object(folder / "before" / "eval.json").get("benchmarks", {}),
         after=_object(folder / "after" / "eval.json").get("benchmarks", {}),
     )
+
+
+def _place(folder: Path) -> Path | None:
+    """Where a run's files are; None where there is no run."""
+    return next((place for place in (folder, folder / "model") if (place / "metrics.jsonl").is_file()), None)
 
 
 def _object(path: Path) -> dict[str, Any]:

@@ -47,7 +47,7 @@ class Connections:
                 todo = "pass verify= the file of its authority, or set SSL_CERT_FILE"
                 raise Refused(f"has a certificate that is not trusted ({error}), {todo}", Cause.CERTIFICATE) from None
             why = str(error) or "not in time"
-            raise Unavailable(f"could not be reached ({why}), check that it runs, its URL and the firewall") from None
+            raise Unavailable(f"could not be reached ({why}): check that it runs, its URL and the firewall") from None
         except asyncio.TimeoutError:
             raise Unavailable(f"did not answer within {timeout:.3g} s", divisible=True) from None
         except Exception as error:  # one item of the batch may have crashed it, and no caller may wait for ever

@@ -7,8 +7,8 @@ from typing import NoReturn
 
 
 def refuse(sentence: str) -> NoReturn:
-    """Ends the process with exit code 2 and one sentence on standard error."""
-    print(f"math-reward: {sentence}", file=sys.stderr)
+    """Ends the process with exit code 2 and one sentence, or one a line, on standard error."""
+    print("\n".join(f"math-reward: {line}" for line in sentence.splitlines()), file=sys.stderr)
     sys.exit(2)
 
 

@@ -12,6 +12,7 @@ from math_reward.commands.options import STANDARD
 from math_reward.commands.rows import Fault, FileRefused, Keys, Row, find_keys, read_row
 from math_reward.grader.verdict import Options
 from math_reward.json_lines import NoRow, NotUTF8, lines_of, object_of
+from math_reward.nearest import beside
 
 
 class RowFile:
@@ -43,7 +44,7 @@ class RowFile:
         try:
             self._raw = open(path, "rb")  # noqa: SIM115 (closed on exit)
         except OSError as error:
-            raise FileRefused(f"{path} cannot be read: {error.strerror}.") from None
+            raise FileRefused(f"{path} cannot be read: {error.strerror}{beside(path)}.") from None
         self.size = Path(path).stat().st_size or None  # that of a pipe is 0
 
     def __enter__(self) -> "RowFile":

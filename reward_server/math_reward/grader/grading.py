@@ -12,7 +12,7 @@ from math_reward.grader.choices import by_choice
 from math_reward.grader.compared import compared
 from math_reward.grader.errors import NotMathematics, TooComplex
 from math_reward.grader.extraction.around import changed
-from math_reward.grader.extraction.boxes import BOX
+from math_reward.grader.extraction.boxes import BOX, boxes_in
 from math_reward.grader.extraction.denials import denied_inside, denied_later, taken_back
 from math_reward.grader.extraction.document import shown
 from math_reward.grader.extraction.phrases import last_phrase
@@ -125,7 +125,8 @@ def _grade(completion: str, references: list[str], prompt: str | None, options: 
         if by_truth is not None:
             return by_truth
     if said is None or (prompt is not None and said.boxed and is_quoted_box(completion, prompt)):
-        return Grade(Verdict.NO_ANSWER, None, first)
+        is_cut = said is None and BOX.search(completion) and not boxes_in(completion)
+        return Grade(Verdict.NO_ANSWER, None, first, "The last box is not closed." if is_cut else None)
     graded = _graded(said, usable, prompt, options)
     compare = functools.partial(_compared, options=options)
     if graded.verdict in (Verdict.WRONG, Verdict.AMBIGUOUS) and graded.stage is not None:

@@ -84,7 +84,7 @@ def test_a_reference_that_cannot_be_graded_is_named_and_ends_with_status_one(
     assert prepare("other", source, tmp_path) == 1
     said = capsys.readouterr()
     assert_refusal(said.err, f"{source}, line 2: '\\\\frac{{1}}{{' cannot be graded")
-    assert "1 with an answer that the grader cannot read" in said.out
+    assert "1 with an answer that the grader cannot read: --drop-ungradable leaves them out\n" in said.out
     assert prepare("other", source, tmp_path, "--drop-ungradable") == 0
     assert [row["label"] for row in prepared(tmp_path / "other.jsonl")] == ["42"]
 
@@ -126,7 +126,10 @@ def test_what_cannot_be_graded_is_counted_by_its_kind(
 REFUSED: list[tuple[str, list[Any], str]] = [
     ("other", ["{broken"], "line 1"),
     ("aime25", [{"year": 2024, "problem": "a", "answer": 1}], "no rows of aime25"),
-    ("other", [{"problem": "a", "output": "long text"}], "no reference answer"),
+    ("other", [{"problem": "a", "output": "long text"}], "no reference answer: its 'output' holds none"),
+    ("other", [{"q": "1+1?", "a": "2"}], "no question (looked for problem, question, prompt, instruction, input)"),
+    ("other", [{"q": "1+1?", "a": "2"}], "its columns are 'q', 'a': choose one by --input_key."),
+    ("other", [{"problem": "1+1?", "a": "2"}], "its columns are 'problem', 'a': choose one by --label_key."),
 ]
 
 
@@ -137,6 +140,17 @@ def test_rows_that_are_not_understood_are_refused_in_one_sentence(
     path = written(*rows)
     assert prepare(name, path, tmp_path / "out") == 2
     assert_refusal(capsys.readouterr().err, str(path), named)
+
+
+def test_columns_of_other_names_are_chosen(tmp_path: Path, written: Write, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [{"q": "1+1?", "a": "2"}, {"q": "2+2?", "a": r"It is \boxed{4}."}, {"q": "3+3?", "a": 6}]
+    source = written(*rows, {"q": "4+4?", "a": "so\n#### 8"})
+    chosen = ["--input_key", "q", "--label_key", "a"]
+    assert prepare("other", source, tmp_path / "out", *chosen, "--instruction", "") == 0
+    found = [(row["input"], row["label"]) for row in prepared(tmp_path / "out" / "other.jsonl")]
+    assert found == [("1+1?", "2"), ("2+2?", "4"), ("3+3?", "6"), ("4+4?", "8")]
+    assert prepare("other", source, tmp_path / "out", "--input_key", "q", "--label_key", "b") == 2
+    assert_refusal(capsys.readouterr().err, "no reference answer (looked for b)", "'q', 'a'", "--label_key")
 
 
 def test_a_hub_id_without_internet_access_is_one_sentence(

@@ -13,6 +13,7 @@ import pytest
 
 from openrlhf_gtpo.controller import trainers
 from openrlhf_gtpo.data.sources import DataUnusable
+from openrlhf_gtpo.data.tokenizer import load, rendered
 
 from ...refusals import assert_refusal
 
@@ -86,3 +87,14 @@ def test_pictures_reach_openrlhf_as_paths_or_as_bytes(strategy: Callable[..., An
     datasets.Dataset.from_list(rows).to_parquet(str(tmp_path / "rows.parquet"))
     train, _, _ = ppo_trainer.prepare_datasets(strategy(str(tmp_path / "rows.parquet")), letters)
     assert train.images == [[b"\x89PNG"], None]
+
+
+def test_for_a_model_without_pictures_image_is_a_word_like_others(
+    strategy: Callable[..., Any], written: Callable[..., Path], policy: Path
+) -> None:
+    tokens = load(str(policy))
+    prompts = ["<image>What is 6 * 7?", [{"role": "user", "content": "Write <image> twice."}]]
+    path = str(written(*({"input": prompt, "label": "1"} for prompt in prompts)))
+    train, _, _ = ppo_trainer.prepare_datasets(strategy(path, "--data.apply_chat_template"), tokens)
+    assert train.prompts == [rendered(tokens, prompt) for prompt in prompts]
+    assert all("<image>" in prompt for prompt in train.prompts)
