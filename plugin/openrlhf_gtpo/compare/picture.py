@@ -24,7 +24,8 @@ def picture(found: Mapping[str, Mapping[str, Figure]], passed: str, path: Path |
     drawn, axes = pyplot.subplots(1, 3, figsize=(11, 1.3 + 0.34 * len(names)), sharey=True, squeeze=False)
     for axis, (key, title) in zip(axes[0], titles.items(), strict=True):
         figures = [found[name][key] for name in names]
-        low, high = min(0.9, *(f.mean for f in figures)), max(1.1, *(f.mean for f in figures))
+        means = [figure.mean for figure in figures]
+        low, high = min([0.9, *means]), max([1.1, *means])
         room = high - low
         axis.set_xlim(low - room, high + room)
         for y, figure in enumerate(figures):

@@ -20,6 +20,7 @@ from openrlhf_gtpo.cli import main
 from openrlhf_gtpo.compare import command, rollouts
 from openrlhf_gtpo.compare.command import sentences
 from openrlhf_gtpo.compare.gradients import Policy
+from openrlhf_gtpo.compare.picture import picture
 from openrlhf_gtpo.compare.rises import Figure, rises
 from openrlhf_gtpo.cpu import platform
 from openrlhf_gtpo.data.table import Row
@@ -217,3 +218,9 @@ def test_any_model_and_a_runs_policy_are_compared_on_what_vllm_samples(
     assert [list(one["methods"]) for one in found] == [["GRPO", "GTPO"], ["GRPO", "own.py:idea"]]
     assert found[1]["methods"]["own.py:idea"]["signal"]["mean"] != pytest.approx(1, abs=1e-6), "it got entropies"
     assert "nanobind" not in done.stderr, "the engine outlived the command"
+
+
+def test_grpo_alone_has_a_picture_too(tmp_path: Path) -> None:
+    one = Figure(1.0, 1.0, 1.0)
+    picture({"GRPO": dict.fromkeys(("reward", "pass", "entropy", "signal"), one)}, "pass@4", tmp_path / "one.png")
+    assert (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")
