@@ -182,7 +182,7 @@ def test_a_learning_rate_that_a_resume_ignores_is_named_and_the_old_one_stays_in
     save(args["checkpoint"])
     assert len(warnings(actor__adam__lr="1e-6")) == 1, "of the next resume too"
     assert warnings() == []
-    assert vars(prepare(actor__adam__lr="1e-6"))["settings"]["actor.adam.lr"] == 1e-6, "a run that begins anew"
+    assert vars(prepare(actor__adam__lr="1e-6"))["settings"]["actor.adam.lr"] == 1e-6, "a run that starts over"
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The requests in the OpenAPI document: the structs that read the bodies describe them. FastAPI writes the rest."""
 
+import functools
 from typing import Any
 
 import msgspec
@@ -56,10 +57,14 @@ def document(app: FastAPI, endpoints: Endpoints, with_token: bool) -> None:
 def document_endpoints(app: FastAPI, with_page: bool) -> Endpoints:
     """``/openapi.json`` and, ``with_page``, ``/docs``."""
 
+    @functools.cache  # anybody may ask for it
+    def written() -> bytes:
+        made = app.openapi()
+        made["components"]["schemas"] |= schemas()
+        return encode(made)
+
     async def openapi(_: Request) -> Response:
-        written = app.openapi()
-        written["components"]["schemas"] |= schemas()
-        return Response(encode(written), media_type="application/json")
+        return Response(written(), media_type="application/json")
 
     async def docs(_: Request) -> Response:
         return get_swagger_ui_html(openapi_url="/openapi.json", title=app.title)

@@ -93,7 +93,7 @@ def test_what_a_folder_without_checkpoints_has_is_said(found: Found, tmp_path: P
         assert_refusal(finding.sentence, f"--ckpt.path {path}", said)
 
 
-def test_a_run_that_begins_anew_where_checkpoints_are_says_so(found: Found, tmp_path: Path) -> None:
+def test_a_run_that_starts_over_where_checkpoints_are_says_so(found: Found, tmp_path: Path) -> None:
     assert found("--ckpt.save_steps", "-1") == []
     (finding,) = found("--ckpt.save_steps", "1")
     assert finding.state == "warning"
