@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -28,6 +28,7 @@ class Terminal:
         self._error: IO[str] = sys.stderr
         self._log: Path | None = None
         self._shown: list[str] = []
+        self._ended = False
 
     def say(self, sentence: str) -> None:
         """Print one line of the plugin's."""
@@ -46,7 +47,7 @@ class Terminal:
                 stream.flush()
             os.dup2(file.fileno(), 1)
             os.dup2(file.fileno(), 2)
-            sys.stdout = sys.stderr = _Split(file, self._out, self._shown)
+            sys.stdout = sys.stderr = _Split(file, self._show)
             self.say(f"starting; everything else is written to {log}")
             try:
                 yield
@@ -71,23 +72,28 @@ class Terminal:
         self.say(f"these are the last lines of {self._log}")
 
     def end(self, status: int, words: str) -> None:
-        """Print the last words of a run, one line for each sentence."""
+        """Print the last words of a run, one line for each sentence; what workers print later is in the log alone."""
+        self._ended = True
         for line in words.splitlines():
             self.say(f"{'error: ' if status not in (0, 130) else ''}{line}")
 
+    def _show(self, line: str) -> None:
+        if not self._ended:
+            print(f"{MARK}{line}", file=self._out, flush=True)
+            self._shown.append(line)
+
 
 class _Split:
-    """A stream that writes everything to a file, and lines with a mark to the terminal too."""
+    """A stream that writes everything to a file, and gives what follows a mark to be shown."""
 
-    def __init__(self, file: IO[str], terminal: IO[str], shown: list[str]) -> None:
-        self._file, self._terminal, self._shown = file, terminal, shown
+    def __init__(self, file: IO[str], show: Callable[[str], None]) -> None:
+        self._file, self._show = file, show
 
     def write(self, text: str) -> int:
         for line in text.splitlines():
             _, mark, rest = line.partition(MARK)
             if mark:
-                print(f"{mark}{rest}", file=self._terminal, flush=True)
-                self._shown.append(rest)
+                self._show(rest)
         return self._file.write(text)
 
     def __getattr__(self, name: str) -> Any:

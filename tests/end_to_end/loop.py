@@ -224,6 +224,8 @@ class Ended:
     status: int
     survivors: list[str]
     """Command lines of what was still there a minute later."""
+    log: str
+    """The end of what it wrote."""
 
 
 def ended_by(number: int, training: Training, steps: int) -> Ended:
@@ -235,7 +237,8 @@ def ended_by(number: int, training: Training, steps: int) -> Ended:
             os.killpg(training.process.pid, number)
         else:
             training.process.send_signal(number)
-        return Ended(metrics, processes, training.process.wait(60), training.survivors(60))
+        status, survivors = training.process.wait(60), training.survivors(60)
+        return Ended(metrics, processes, status, survivors, training.text()[-4000:])
     finally:
         training.kill()
 

@@ -97,5 +97,5 @@ def test_without_weight_sync_rollout_and_policy_drift_apart(interrupted: Ended) 
 
 def test_an_interrupted_run_leaves_no_process(interrupted: Ended) -> None:
     assert interrupted.processes >= 4
-    assert interrupted.status == 130
+    assert interrupted.status == 130, interrupted.log
     assert interrupted.survivors == []

@@ -60,3 +60,11 @@ def test_a_workers_line_that_comes_late_is_waited_for(tmp_path: Path) -> None:
     late = "threading.Timer(1, lambda: print(f'(worker pid=1) {MARK}step 2     reward 0.9')).start()"
     out, _, _ = run(tmp_path, body=f"import threading; {late}; terminal.wait_for('step 2   '); print('noise')")
     assert out == [f"openrlhf-gtpo train: step {step}" for step in ("1 | reward 0.5", "2     reward 0.9")] + ["after"]
+
+
+def test_after_the_last_words_a_workers_line_is_in_the_log_alone(tmp_path: Path) -> None:
+    body = "terminal.end(1, 'it failed'); print(f'(worker pid=1) {MARK}step 2     reward 0.9')"
+    out, error, log = run(tmp_path, body=body)
+    assert out == ["openrlhf-gtpo train: step 1 | reward 0.5", "after"]
+    assert "openrlhf-gtpo train: error: it failed" in error
+    assert "step 2     reward 0.9" in log
