@@ -1,5 +1,6 @@
 """The warm-started policy that every end-to-end run begins with, which is kept under runs/ and made once."""
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,8 @@ import pytest
 from filelock import FileLock
 
 ROOT = Path(__file__).parents[2]
+# A shell starts what it puts into the background with Ctrl-C ignored, and every run of the suite would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
