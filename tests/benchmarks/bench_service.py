@@ -2,28 +2,33 @@
 
     python tests/benchmarks/bench_service.py load                                            # one item a post
     python tests/benchmarks/bench_service.py load --items 256 --connections 8 --posts 200 --keep-alive
+    python tests/benchmarks/bench_service.py load --old /tmp/before/reward_server --rounds 5
     python tests/benchmarks/bench_service.py load --beside http://127.0.0.1:8001 --rounds 5
     python tests/benchmarks/bench_service.py attack [--only "4 MB of blanks"] [--items 20000]
+    python tests/benchmarks/bench_service.py attack --only soak --seconds 3600
 
-``load`` starts the service of this code with two workers and posts completions to /v1/grade, by default over a new
-connection for each. With ``--beside`` the service at another address gets the same load in turn. Medians over the
-rounds; memory is that of the service and its workers after the first and after the last round, so that many rounds
-show whether anything grows. CPU time is that of the process that answers HTTP alone, of the service started here.
+``load`` starts the service of this code with two workers, and on the same transport one that sends each body back, and
+posts completions to /v1/grade, by default over a new connection for each. They get the same load in turn, and so do
+the service of other code (``--old``, a folder with its package) and one at another address (``--beside``). Medians
+over the rounds; memory is that of the service and its workers after the first and after the last round, so that many
+rounds show whether anything grows. CPU time is that of the process that answers HTTP, and that of all its processes.
 
 ``attack`` starts a service for each attack on what SECURITY.md promises. Everything stays on the loopback interface
-and is bounded. ``--items`` is the number of items with known verdicts beside load and kills. Exit code 1 where an
-attack did not end as SECURITY.md promises. Meanwhile another process looks at the service every 20 ms: how far its own
-process grows (MiB, its workers not counted), and how long a health check takes.
+and is bounded. ``--items`` is the number of items with known verdicts beside load and kills, ``--seconds`` the length
+of the soak. Exit code 1 where an attack did not end as SECURITY.md promises. Meanwhile another process looks at the
+service every 20 ms: how far its own process grows (MiB, its workers not counted), and how long a health check takes.
 """
 
 import argparse
 import asyncio
 import contextlib
 import io
+import itertools
 import json
 import math
 import multiprocessing
 import random
+import secrets
 import socket
 import statistics
 import subprocess
@@ -48,6 +53,7 @@ sys.path.insert(0, str(ROOT / "tests" / "reward_server"))
 from tables import markdown  # noqa: E402
 
 from conftest import LiveServer  # noqa: E402 (the service of the tests)
+from math_reward.client import Client, Item  # noqa: E402
 
 MIB = 2**20
 MAX_GROWTH = 300  # MiB, beyond what the bodies themselves hold
@@ -83,14 +89,32 @@ def connect(server: LiveServer) -> socket.socket:
 
 
 @contextlib.contextmanager
-def started() -> Iterator[LiveServer]:
-    """The service of this code, with two workers."""
-    server = LiveServer("--workers", "2", "--no-access-log", PYTHONPATH=str(ROOT / "reward_server")).when_ready()
+def started(*options: str, code: Path = ROOT / "reward_server", **given: Any) -> Iterator[LiveServer]:
+    """The service, with two workers."""
+    server = LiveServer("--workers", "2", "--no-access-log", *options, PYTHONPATH=str(code), **given).when_ready()
     try:
         yield server
     finally:
         with contextlib.redirect_stderr(io.StringIO()):  # its log
             server.stop()
+
+
+@contextlib.contextmanager
+def echo() -> Iterator["Service"]:
+    """A service that sends each body back, by the same server below."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+    options = ["--port", str(port), "--loop", "asyncio", "--http", "h11", "--no-access-log", "--log-level", "error"]
+    app = ["--app-dir", str(ROOT / "tests" / "benchmarks"), "echo:app"]
+    process = subprocess.Popen([sys.executable, "-m", "uvicorn", *options, *app])
+    try:
+        while ask(f"http://127.0.0.1:{port}", "/", b"1")[0] != 200:
+            time.sleep(0.1)
+        yield Service(f"http://127.0.0.1:{port}", psutil.Process(process.pid))
+    finally:
+        process.kill()
+        process.wait()
 
 
 def fork_server(server: LiveServer) -> psutil.Process:
@@ -102,13 +126,19 @@ def workers(server: LiveServer) -> list[psutil.Process]:
     return fork_server(server).children()
 
 
-def total(server: LiveServer | None, read: Callable[[psutil.Process], float]) -> float:
-    """The sum over its processes, those left out that end meanwhile; NaN for a service that was not started here."""
-    found = 0.0 if server else math.nan
-    for process in server.everything() if server else []:
-        with contextlib.suppress(psutil.Error):
-            found += read(process)
-    return found
+class Service(NamedTuple):
+    """What is loaded. ``process`` answers HTTP; None for a service that was not started here."""
+
+    url: str
+    process: psutil.Process | None
+
+    def total(self, read: Callable[[psutil.Process], float]) -> float:
+        """The sum over its processes, those left out that end meanwhile; NaN where they are not known."""
+        found = 0.0 if self.process else math.nan
+        for process in [self.process, *self.process.children(recursive=True)] if self.process else []:
+            with contextlib.suppress(psutil.Error):
+                found += read(process)
+        return found
 
 
 @contextlib.contextmanager
@@ -225,7 +255,8 @@ class Seen(NamedTuple):
     rate: float  # items a second
     p50: float  # ms
     p99: float  # ms
-    cpu: float  # ms a post
+    http: float  # ms of CPU a post, of the process that answers HTTP
+    cpu: float  # ms of CPU a post, of all processes
     memory: float  # MiB
     errors: int
 
@@ -235,23 +266,23 @@ def _cpu(process: psutil.Process) -> float:
     return sum(process.cpu_times()[:4])
 
 
-def _own_cpu(server: LiveServer | None) -> float:
-    return math.nan if server is None else sum(psutil.Process(server.process.pid).cpu_times()[:2])
+def _http(service: Service) -> float:
+    return sum(service.process.cpu_times()[:2]) if service.process else math.nan
 
 
-def loaded(service: LiveServer | str, bodies: list[bytes], args: argparse.Namespace) -> Seen:
-    """Of a service that was started here, or of one at an address."""
-    server = None if isinstance(service, str) else service
-    before, start = _own_cpu(server), time.perf_counter()
-    answers = asyncio.run(post_all(server.url if server else str(service), bodies, args.connections, args.keep_alive))
+def loaded(service: Service, bodies: list[bytes], args: argparse.Namespace) -> Seen:
+    """Of one load."""
+    http, cpu, start = _http(service), service.total(_cpu), time.perf_counter()
+    answers = asyncio.run(post_all(service.url, bodies, args.connections, args.keep_alive))
     seconds = time.perf_counter() - start
     times = sorted(latency for latency, _ in answers)
     return Seen(
         args.posts * args.items / seconds,
         1000 * times[len(times) // 2],
         1000 * times[math.ceil(0.99 * len(times)) - 1],
-        1000 * (_own_cpu(server) - before) / args.posts,
-        total(server, lambda process: process.memory_full_info().uss / MIB),
+        1000 * (_http(service) - http) / args.posts,
+        1000 * (service.total(_cpu) - cpu) / args.posts,
+        service.total(lambda process: process.memory_full_info().uss / MIB),
         sum(status != 200 for _, status in answers),
     )
 
@@ -261,22 +292,29 @@ def run_load(args: argparse.Namespace) -> bool:
     items = [item for item, _ in known_items(args.posts * args.items)]
     bodies = [body_of(*items[i : i + args.items]) for i in range(0, len(items), args.items)]
     seen: dict[str, list[Seen]] = {}
-    with started() as server:
-        services: dict[str, LiveServer | str] = {"this code": server}
+    with contextlib.ExitStack() as stack:
+        codes = {"this code": ROOT / "reward_server", **({args.old: Path(args.old)} if args.old else {})}
+        services = {}
+        for name, code in codes.items():
+            server = stack.enter_context(started(code=code))
+            services[name] = Service(server.url, psutil.Process(server.process.pid))
+        services["echo"] = stack.enter_context(echo())
         if args.beside:
-            services[args.beside] = args.beside
+            services[args.beside] = Service(args.beside, None)
         for number in range(args.rounds):
             for name in [*services][:: -1 if number % 2 else 1]:
                 seen.setdefault(name, []).append(loaded(services[name], bodies, args))
     rows = []
     for name, rounds in seen.items():
-        rate, p50, p99, cpu, *_ = (statistics.median(values) for values in zip(*rounds, strict=True))
-        ratio = statistics.median(one.rate / base.rate for one, base in zip(rounds, seen["this code"], strict=True))
-        cells = [f"{rate:,.0f}", f"{ratio:.2f}", f"{p50:.1f}", f"{p99:.1f}", f"{cpu:.2f}"]
+        rate, p50, p99, http, cpu, *_ = (statistics.median(values) for values in zip(*rounds, strict=True))
+        pairs = [*zip(rounds, seen["this code"], strict=True)]
+        faster = statistics.median(one.rate / base.rate for one, base in pairs)
+        dearer = statistics.median(one.cpu / base.cpu for one, base in pairs)
+        cells = [f"{rate:,.0f}", f"{faster:.2f}", f"{p50:.1f}", f"{p99:.1f}", f"{http:.2f}", f"{cpu:.2f}"]
         memory = f"{rounds[0].memory:.0f}, {rounds[-1].memory:.0f}"
-        rows.append([name, *cells, memory, sum(one.errors for one in rounds)])
-    head = ["service", "items/s", "ratio in pairs", "p50 ms", "p99 ms", "CPU ms a post", "MiB first, last", "errors"]
-    print(markdown(head, rows))
+        rows.append([name, *cells, f"{dearer:.2f}", memory, sum(one.errors for one in rounds)])
+    head = ["service", "items/s", "in pairs", "p50 ms", "p99 ms", "HTTP's CPU ms a post", "all CPU ms a post"]
+    print(markdown([*head, "in pairs", "MiB first, last", "errors"], rows))
     return not any(one.errors for rounds in seen.values() for one in rounds)
 
 
@@ -294,9 +332,9 @@ class Outcome(NamedTuple):
 Attack = Callable[[LiveServer], Outcome]
 
 
-def known_verdicts(server: LiveServer, count: int) -> Outcome:
-    """Items with known verdicts, one in 200 of them slow, from 16 clients; how many verdicts are wrong?"""
-    items = known_items(count)
+def wrong_verdicts(server: LiveServer, count: int, seed: int = 0) -> int:
+    """How many of so many items with known verdicts, one in 200 of them slow, are graded wrongly for 16 clients."""
+    items = known_items(count, seed)
     items[::200] = [(slow_right_item(), True) for _ in items[::200]]
 
     def wrong(chunk: list[tuple[dict[str, str], bool]]) -> int:
@@ -310,7 +348,12 @@ def known_verdicts(server: LiveServer, count: int) -> Outcome:
         return sum(result["correct"] is not correct for result, (_, correct) in zip(results, chunk, strict=True))
 
     with ThreadPoolExecutor(CLIENTS) as clients:
-        found = sum(clients.map(wrong, [items[i : i + 50] for i in range(0, count, 50)]))
+        return sum(clients.map(wrong, [items[i : i + 50] for i in range(0, count, 50)]))
+
+
+def known_verdicts(server: LiveServer, count: int) -> Outcome:
+    """Nothing else happens."""
+    found = wrong_verdicts(server, count)
     return Outcome(f"{found} of {count} wrong", not found)
 
 
@@ -477,11 +520,71 @@ def readiness(server: LiveServer) -> Outcome:
     return Outcome(f"{1000 * cpu:.0f} ms of the workers", cpu < 0.2)
 
 
-DISTURBED = ["load 8 and 16 clients", "kills of workers", "kills of the fork server", "48 bodies of 4 MB at once"]
+def two_services(_: LiveServer, items: int) -> Outcome:
+    """A client with two services, of which one or the other is killed and started again on its port every two seconds;
+    every other time the second comes back with another token, so that it answers 401."""
+    servers = [LiveServer("--workers", "2", "--no-access-log").when_ready() for _ in range(2)]
+    known, ended = known_items(items), threading.Event()
+
+    def trouble() -> None:
+        for kill in itertools.count():
+            if ended.wait(2):
+                return
+            dead = servers[kill % 2]
+            for process in dead.everything():
+                with contextlib.suppress(psutil.Error):
+                    process.kill()
+            token = {"MATH_REWARD_TOKEN": secrets.token_hex()} if kill % 4 == 1 else {}
+            servers[kill % 2] = LiveServer("--workers", "2", "--no-access-log", "--port", str(dead.port), **token)
+
+    troubles = threading.Thread(target=trouble)
+    troubles.start()
+    with Client([server.url for server in servers], deadline=300, batch_size=16) as client:
+        found = list(client.grade_many((Item(**item) for item, _ in known), return_exceptions=True))
+        asked_again = client.stats.retries
+    ended.set()
+    troubles.join()
+    for server in servers:
+        server.stop()
+    lost = sum(isinstance(one, Exception) for one in found)
+    pairs = [(one, right) for one, (_, right) in zip(found, known, strict=True) if not isinstance(one, Exception)]
+    wrong = sum(one.correct is not right for one, right in pairs)
+    return Outcome(f"{wrong} wrong and {lost} lost of {items}, {asked_again} asked again", not wrong and not lost)
+
+
+def soak(server: LiveServer, seconds: float) -> Outcome:
+    """Rounds of 200 known items from 16 clients, 20 connections that say nothing, a health check and a killed worker;
+    how much do the service's process, its descriptors and threads grow after the first third?"""
+    own, begin = psutil.Process(server.process.pid), time.monotonic()
+    wrong, sizes = 0, []
+    while (passed := time.monotonic() - begin) < seconds:
+        with contextlib.ExitStack() as idle:
+            for _ in range(20):
+                idle.enter_context(connect(server))
+            wrong += wrong_verdicts(server, 200, seed=int(1000 * passed))
+            for path in ("/readyz", "/metrics"):
+                ask(server.url, path)
+        with contextlib.suppress(psutil.Error, StopIteration, IndexError):
+            random.choice(workers(server)).kill()
+        time.sleep(3)
+        if passed > seconds / 3:
+            sizes.append((own.memory_info().rss / MIB, own.num_fds(), own.num_threads()))
+    grown = [max(values) - values[0] for values in zip(*sizes, strict=True)]
+    said = f"{wrong} wrong, {seconds:.0f} s; {grown[0]:.0f} MiB, {grown[1]} descriptors and {grown[2]} threads more"
+    return Outcome(said, not wrong and grown[0] < 20 and grown[1] < 10 and grown[2] < 3)
+
+
+DISTURBED = [
+    "load 8 and 16 clients",
+    "kills of workers",
+    "kills of the fork server",
+    "48 bodies of 4 MB at once",
+    "soak",
+]
 """Health is not judged where the machine is made busy, or processes are killed, on purpose."""
 
 
-def attacks(items: int) -> dict[str, Attack]:
+def attacks(items: int, seconds: float) -> dict[str, Attack]:
     """By their names."""
     path, one = "/v1/grade", '{"items":[{"completion":"1","reference":'
     return {
@@ -506,6 +609,8 @@ def attacks(items: int) -> dict[str, Attack]:
         "120 lists of letters": choices,
         "64 MB of header lines": endless_head,
         "500 readiness checks": readiness,
+        "two services behind a client": lambda server: two_services(server, items),
+        DISTURBED[4]: lambda server: soak(server, seconds),
     }
 
 
@@ -516,7 +621,7 @@ def run_attacks(args: argparse.Namespace) -> bool:
     for name in args.only:
         with started() as server:
             with watched(server) as seen:
-                outcome = attacks(args.items)[name](server)
+                outcome = attacks(args.items, args.seconds)[name](server)
             health, growth = seen
         broken = [] if outcome.kept else ["outcome"]
         broken += ["memory"] if growth - outcome.held > MAX_GROWTH else []
@@ -534,15 +639,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     load.add_argument("--posts", type=int, default=20_000, help="(20000)")
     load.add_argument("--connections", type=int, default=2000, help="at once (2000)")
     load.add_argument("--keep-alive", action="store_true", help="no new connection for each post")
+    load.add_argument("--old", metavar="FOLDER", help="another reward_server/, loaded in turn")
     load.add_argument("--beside", metavar="URL", help="another service, which gets the same load in turn")
     load.add_argument("--rounds", type=int, default=1, help="(1)")
     load.set_defaults(run=run_load)
     attack = ways.add_parser("attack", help="whether each promise of SECURITY.md is kept")
-    names = [*attacks(0)]
+    names = [*attacks(0, 0)]
     attack.add_argument(
         "--only", nargs="+", choices=names, default=names, metavar="ATTACK", help="which; all by default"
     )
     attack.add_argument("--items", type=int, default=3000, help="with known verdicts, beside load and kills (3000)")
+    attack.add_argument("--seconds", type=float, default=60, help="of the soak (60)")
     attack.set_defaults(run=run_attacks)
     args = parser.parse_args(arguments)
     return 0 if args.run(args) else 1

@@ -7,7 +7,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import httpx
 import psutil
@@ -22,11 +22,16 @@ class LiveServer:
     """``math-reward serve`` as a child process. Closing its standard input stops it, should a test fail half-way.
 
     With ``stub=True`` its grader also obeys commands, see ``stub_graders.obey_or_grade``. ``ulimit``: a limit of the
-    shell that starts it. ``unread``: its standard error is a pipe that nobody reads.
+    shell that starts it. ``stderr``: its standard error, as `subprocess.Popen` takes it, in place of a file.
     """
 
     def __init__(
-        self, *options: str, stub: bool = False, ulimit: str | None = None, unread: bool = False, **environment: str
+        self,
+        *options: str,
+        stub: bool = False,
+        ulimit: str | None = None,
+        stderr: int | IO[str] | None = None,
+        **environment: str,
     ) -> None:
         clean = {name: value for name, value in os.environ.items() if not name.startswith("MATH_REWARD_")}
         program = [str(HERE / "stub_service.py")] if stub else ["-m", "math_reward"]
@@ -36,7 +41,7 @@ class LiveServer:
             [*shell, sys.executable, *program, "serve", "--port", "0", "--exit-on-stdin-close", *options],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE if unread else self._log,
+            stderr=self._log if stderr is None else stderr,
             text=True,
             env=clean | environment,
         )

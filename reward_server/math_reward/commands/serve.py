@@ -1,6 +1,7 @@
 """``math-reward serve``: runs the service until it is told to stop."""
 
 import argparse
+import contextlib
 import os
 import resource
 import socket
@@ -77,11 +78,11 @@ def run(arguments: argparse.Namespace) -> None:
     scheme = "http" if settings.certfile is None else "https"
     url = f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
     _allow_many_connections()
-    print(_shown(settings), file=sys.stderr, flush=True)
     try:
-        server = Server(settings, lambda: print(f"math-reward listening on {url}", flush=True))
+        server = Server(settings, lambda: _say(f"math-reward listening on {url}"))
     except CertificateRefused as error:
         refuse(str(error))
+    server.log.write(_shown(settings))
     if arguments.exit_on_stdin_close:
         threading.Thread(target=_stop_at_end_of_stdin, args=(server,), daemon=True).start()
     server.run(sockets=[listener])
@@ -105,6 +106,12 @@ def _listen(host: str, port: int) -> socket.socket:
     # descriptor finds that out, and so do the connections that it accepts. With Nagle's algorithm the body of an
     # answer waits 40 ms until the client has acknowledged the head.
     return socket.socket(fileno=listener.detach())
+
+
+def _say(line: str) -> None:
+    """On standard output. Where it is a file on a full disk, the service serves all the same."""
+    with contextlib.suppress(OSError):
+        os.write(1, f"{line}\n".encode())
 
 
 def _stop_at_end_of_stdin(server: Any) -> None:

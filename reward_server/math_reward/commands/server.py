@@ -44,6 +44,9 @@ class Server(uvicorn.Server):
         settings: the service's.
         ready: called once it listens.
 
+    Attributes:
+        log: what is written on standard error.
+
     Raises:
         CertificateRefused: of ``settings``.
     """
@@ -54,11 +57,11 @@ class Server(uvicorn.Server):
         self._drain_until = float("inf")
         self._ready = ready
         self._complained_at = -math.inf
-        log = Log()
-        logging.getLogger().addHandler(log)
+        self.log = Log()
+        logging.getLogger().addHandler(self.log)
         # Standard output has only the line of `ready`, and the service writes its own access log.
         config = uvicorn.Config(
-            create_app(settings, self._lifecycle, log),
+            create_app(settings, self._lifecycle, self.log),
             access_log=False,
             log_config=None,
             log_level="warning",

@@ -1,10 +1,18 @@
 """The log never holds up the service."""
 
+import contextlib
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
+import httpx
+
 from math_reward.http.log import ROOM_CHARACTERS
+
+from ...fake_reward_server import free_port
+from ..conftest import WaitFor
 
 RIGHT = {"completion": r"\boxed{42}", "reference": "42"}
 
@@ -13,7 +21,7 @@ def test_where_nobody_reads_standard_error_requests_are_answered_and_lines_dropp
     serve: Callable[..., Any],
 ):
     """A pipe holds 64 KiB, and a line of the log here has about 10 KB."""
-    server = serve("--workers", "1", "--access-log", unread=True).when_ready()
+    server = serve("--workers", "1", "--access-log", stderr=subprocess.PIPE).when_ready()
     for _ in range(ROOM_CHARACTERS // 10_000 + 40):
         assert server.client.get("/" + "x" * 10_000).status_code == 404
 
@@ -21,6 +29,28 @@ def test_where_nobody_reads_standard_error_requests_are_answered_and_lines_dropp
     assert "math_reward_log_lines_dropped_total 0.0" not in server.client.get("/metrics").text
     server.process.send_signal(signal.SIGTERM)
     assert server.process.wait(timeout=60) == 0
+
+
+def test_where_the_disk_of_all_that_it_writes_is_full_requests_are_answered_and_lines_counted(wait_for: WaitFor):
+    url = f"http://127.0.0.1:{free_port()}"
+    with open("/dev/full", "w") as full:
+        serve = [sys.executable, "-m", "math_reward", "serve", "--workers", "1", "--port", url.rpartition(":")[2]]
+        server = subprocess.Popen(serve, stdout=full, stderr=full)
+
+    def text(path: str) -> str:
+        with contextlib.suppress(httpx.HTTPError):
+            return httpx.get(url + path).raise_for_status().text
+        return ""
+
+    try:
+        wait_for(lambda: text("/readyz") != "")
+        answer = httpx.post(f"{url}/v1/grade", json={"items": [RIGHT]}, timeout=60)
+        assert answer.json()["results"][0]["reward"] == 1
+        wait_for(lambda: "lines_dropped_total" in text("/metrics") and "lines_dropped_total 0.0" not in text("/metrics"))
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(timeout=60) == 0
+    finally:
+        server.kill()
 
 
 def test_what_is_logged_before_the_end_is_written(serve: Callable[..., Any]):
