@@ -15,6 +15,7 @@ default on GPUs since 0.27. Both are hooked, and so are their rejection samplers
 is imported in vLLM's worker processes only."""
 
 import functools
+import inspect
 from collections.abc import Callable
 from contextvars import ContextVar
 from importlib.metadata import version
@@ -88,6 +89,19 @@ def wrap(owner: type, **makers: Callable[[Callable[..., Any]], Callable[..., Any
         setattr(owner, name, functools.wraps(method)(make(method)))
 
 
+def _needs(vllms: Any, *names: str) -> None:
+    """Make sure that what the hook gives to, or reads from, a class or a function of vLLM's is there: fields of the
+    class, and parameters of the function or what it looks up.
+
+    Raises:
+        AttributeError: one is not.
+    """
+    has = {*inspect.signature(vllms).parameters, *getattr(getattr(vllms, "__code__", None), "co_names", ())}
+    missing = [name for name in names if name not in has]
+    if missing:
+        raise AttributeError(f"{vllms.__qualname__} has no {missing[0]}")
+
+
 def _scores(logits: torch.Tensor, sampled: torch.Tensor) -> tuple[torch.Tensor, ...]:
     """What a LogprobsTensors begins with: token ids and scores (rows, 2), ranks (rows,).
 
@@ -153,18 +167,21 @@ def _gather_entropies(method: Callable[..., Any]) -> Callable[..., Any]:
 
 def _hook_v1() -> None:
     from vllm.v1.outputs import LogprobsTensors
+    from vllm.v1.sample.metadata import SamplingMetadata
     from vllm.v1.sample.rejection_sampler import RejectionSampler
     from vllm.v1.sample.sampler import Sampler
 
     if getattr(Sampler, MARK, False):
         return
+    _needs(SamplingMetadata, "max_num_logprobs", "logprob_token_ids")
+    _needs(LogprobsTensors, "logprob_token_ids", "logprobs")
+    _needs(Sampler.sample, "logprobs_mode_override", "topk_topp_sampler")
 
     def keep_logits(sample: Callable[..., Any]) -> Callable[..., Any]:
         def hooked(self: Any, logits: torch.Tensor, metadata: Any, *args: Any, **kwargs: Any) -> Any:
             # Where one pass gives all that is gathered. Log-probabilities of tokens that a request names are gathered
             # from those of all tokens, and for its bonus tokens a rejection sampler asks for -1, the whole vocabulary.
-            named = getattr(metadata, "logprob_token_ids", None)
-            if not _sampling.get() or named or metadata.max_num_logprobs != 1:
+            if not _sampling.get() or metadata.logprob_token_ids or metadata.max_num_logprobs != 1:
                 return sample(self, logits, metadata, *args, **kwargs)
             # The pass takes logits, so their log-softmax is not computed. For greedy batches `sample` decides, for
             # others its inner sampler, which has no argument for it.
@@ -199,6 +216,9 @@ def _hook_v2() -> None:
 
     if getattr(sampling.Sampler, MARK, False):
         return
+    _needs(LogprobsTensors, "cu_num_generated_tokens", "cu_num_generated_tokens_tensor")
+    for module in (sampling, verification):
+        _needs(module.compute_topk_scores, "cu_num_logits", "max_per_req_token_ids")
 
     def gather(compute: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(compute)

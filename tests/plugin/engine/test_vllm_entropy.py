@@ -15,13 +15,18 @@ import numpy as np
 import pytest
 import torch
 from vllm.logprobs import FlatLogprobs
+from vllm.v1.sample.sampler import Sampler
 
 from openrlhf_gtpo.cpu.platform import engine_on_a_cpu
+from openrlhf_gtpo.engine import hook
+from openrlhf_gtpo.engine.hook import MARK, EntropyHookError
 from openrlhf_gtpo.engine.one_message.front_end import ArrayLogprobs
 from openrlhf_gtpo.engine.repeatable import RewindableGenerator
+from openrlhf_gtpo.engine.versions import INSTALL_TESTED
 from openrlhf_gtpo.vllm_entropy import EntropyMissing, entropies, logprobs
 
 from ... import preloaded
+from ...refusals import assert_refusal
 
 RUNS = Path(__file__).with_name("engine_runs.py")
 PROGRAMS = Path(__file__).resolve().parents[2] / "versions"
@@ -86,6 +91,32 @@ def test_each_entropy_is_that_of_the_distribution_its_token_was_sampled_from(
 @pytest.mark.engine
 def test_a_sampler_that_is_not_hooked_is_found_out_at_start_up_and_by_the_reader(found: dict[str, Any]) -> None:
     assert found["found out"] == ["without_the_hook", "at_start_up"]
+
+
+class OfAnotherVllm:
+    """Takes any place, and has none of the names that the hook uses."""
+
+
+@pytest.mark.parametrize(
+    ("renamed", "change", "missing"),
+    [
+        ("sample.metadata.SamplingMetadata", OfAnotherVllm, "OfAnotherVllm has no max_num_logprobs"),
+        ("outputs.LogprobsTensors", OfAnotherVllm, "OfAnotherVllm has no logprob_token_ids"),
+        ("sample.sampler.Sampler.sample", lambda self, logits, metadata, mode: self.topk_topp_sampler, "_override"),
+        ("sample.sampler.Sampler.sample", lambda self, logits, metadata, logprobs_mode_override: 0, "topk_topp_s"),
+        ("sample.rejection_sampler.RejectionSampler", OfAnotherVllm, "has no _get_logprobs_tensors"),
+    ],
+)
+def test_a_name_that_another_vllm_has_not_is_said_before_anything_is_sampled(
+    renamed: str, change: Any, missing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Sampler, MARK, False, raising=False)
+    for name in ("__init__", "forward", "sample", "gather_logprobs"):  # as they were, whatever the hook did
+        monkeypatch.setattr(Sampler, name, getattr(Sampler, name))
+    monkeypatch.setattr(f"vllm.v1.{renamed}", change)
+    with pytest.raises(EntropyHookError) as told:
+        hook.install()
+    assert_refusal(str(told.value), "does not fit the sampler of vLLM", missing, INSTALL_TESTED)
 
 
 # ---- on a CPU a response depends on weights, prompt and seed alone

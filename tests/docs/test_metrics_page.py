@@ -1,0 +1,27 @@
+"""docs/metrics.md has a row for every metric that the plugin's code names."""
+
+import ast
+import re
+from collections.abc import Iterator
+
+from ..metrics_page import is_described, names
+from .blocks import ROOT
+
+KINDS = {name.partition("/")[0] for name in names() if "/" in name}
+
+
+def metrics_of_the_code() -> Iterator[str]:
+    """Names, and beginnings of names that the code completes."""
+    for path in (ROOT / "plugin" / "openrlhf_gtpo").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+            if re.fullmatch(r"\w+/\w*", text) and text.partition("/")[0] in KINDS:
+                yield text
+
+
+def test_each_metric_of_the_code_has_a_row() -> None:
+    found = set(metrics_of_the_code())
+    assert len(found) > 30
+    assert {
+        name for name in found if not (is_described(name) or any(row.startswith(name) for row in names()))
+    } == set()
