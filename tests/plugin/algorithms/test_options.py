@@ -1,4 +1,4 @@
-"""Every flag of ``--shaping.*`` has an effect, found out from the parser: one that does nothing is in nobody's list."""
+"""Every flag of ``--shaping.*``, of which the parser tells, has an effect."""
 
 import argparse
 from typing import Any
