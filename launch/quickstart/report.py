@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from openrlhf_gtpo.errors import SettingsError
+from openrlhf_gtpo.registry import label_of
 from openrlhf_gtpo.report.curves import CURVES, picture
 from openrlhf_gtpo.report.run import read
 from openrlhf_gtpo.report.tokens import question
 
-NAMES = {"gtpo": "GTPO", "grpo_s": "GRPO-S", "group_norm": "GRPO"}
 DRAWN = ("rollout/pass_rate", "entropy/token_mean", "rollout/response_length_mean")
 ROWS = [
     ("pass@1", "pass@1", ".3f"),
@@ -113,8 +113,8 @@ def main() -> None:
             )
     run = read(args.run)
     before, after = means(run.before), means(run.after)
-    name = NAMES.get(args.algorithm, args.algorithm)  # else FILE.py:NAME
     task = json.loads((args.run / "warm_start" / "task.json").read_text(encoding="utf-8"))["task"]
+    name = label_of(args.algorithm)
     title = f"{name} on the task {task}: held-out pass@1 {before['pass@1']:.2f} to {after['pass@1']:.2f}"
     drawn = {key: CURVES[key] for key in DRAWN if run.points(key)}
     for key in set(DRAWN) - set(drawn):

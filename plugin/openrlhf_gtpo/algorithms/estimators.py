@@ -1,6 +1,7 @@
 """Estimators: functions that turn a `RolloutBatch` into an `Estimate` with advantages, by the name of the flag
-``--algo.advantage.estimator``. To add one, write a function and put it into `ESTIMATORS`. A user's, ``FILE.py:NAME``,
-is a function of tensors, `ARGUMENTS`, that returns advantages, (N, T): docs/examples/shaping_function.py."""
+``--algo.advantage.estimator``. To add one, write its function, put it into `ESTIMATORS`, and its record into
+`openrlhf_gtpo.registry`. A user's, ``FILE.py:NAME``, is a function of tensors, `ARGUMENTS`, that returns advantages,
+(N, T): docs/examples/shaping_function.py."""
 
 import functools
 import inspect
@@ -17,6 +18,7 @@ import torch
 from openrlhf_gtpo import shaping
 from openrlhf_gtpo.algorithms.arguments import check_tensor
 from openrlhf_gtpo.batch import Group, Response, RolloutBatch
+from openrlhf_gtpo.registry import OTHER_NAMES, RECORDS, Record
 
 STD_EPS = 1e-9
 """Added to a group's standard deviation, as in OpenRLHF's group_norm."""
@@ -39,19 +41,12 @@ class Estimate:
 Function = Callable[..., Estimate]
 
 
-@dataclass(frozen=True)
-class Estimator:
-    """A line of the table."""
+@dataclass(frozen=True, kw_only=True)
+class Estimator(Record):
+    """An estimator with its function."""
 
     function: Function
     """Takes a `RolloutBatch`, and by name the values of ``--shaping.*`` that are ``options``."""
-    needs_correctness: bool = False
-    """Whether it treats correct and wrong responses differently, so that scores have to be binary."""
-    openrlhfs_own: bool = False
-    """Whether OpenRLHF has one of this name. Then OpenRLHF's is used, and ours only for groups of different sizes."""
-    per_response: bool = False
-    """Whether its objective is GRPO-S's: a mean over responses, with one clip for each."""
-    options: tuple[str, ...] = ()
 
 
 def _shaped(shape: Callable[..., shaping.Shaped], batch: RolloutBatch, **options: Any) -> Estimate:
@@ -118,15 +113,12 @@ def normalised_in_groups(rewards: torch.Tensor, group: torch.Tensor) -> torch.Te
     return result.float()
 
 
-OPTIONS = ("alpha1", "alpha2", "over", "scope", "entropy_clip")
-
 ARGUMENTS = ("entropy", "logprob", "mask", "correct", "reward", "group")
 """What a user's function is called with, by name; `RolloutBatch` describes each."""
 
-ESTIMATORS: dict[str, Estimator] = {
-    "gtpo": Estimator(gtpo, needs_correctness=True, options=(*OPTIONS, "until")),
-    "grpo_s": Estimator(grpo_s, needs_correctness=True, per_response=True, options=OPTIONS),
-    "group_norm": Estimator(group_norm, openrlhfs_own=True),
+ESTIMATORS = {
+    function.__name__: Estimator(function=function, **vars(RECORDS[function.__name__]))
+    for function in (group_norm, gtpo, grpo_s)
 }
 
 
@@ -137,7 +129,7 @@ def estimator_named(name: str) -> Estimator | None:
         ValueError: ``FILE.py:NAME`` has no such function, or the file cannot be run.
     """
     if ".py:" not in name:
-        return ESTIMATORS.get("group_norm" if name == "grpo" else name)
+        return ESTIMATORS.get(OTHER_NAMES.get(name, name))
     path, _, function = name.rpartition(":")
     if not os.path.isfile(path):
         raise ValueError(f"There is no file {path}: name one, FILE.py:NAME.")
@@ -154,7 +146,7 @@ def estimator_named(name: str) -> Estimator | None:
         raise ValueError(
             f"{name} does not take {', '.join(ARGUMENTS)} by name ({error}): give it these six."
         ) from None
-    return Estimator(functools.partial(_of_a_user, name, found))
+    return Estimator(function=functools.partial(_of_a_user, name, found))
 
 
 @functools.cache

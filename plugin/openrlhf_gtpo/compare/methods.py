@@ -5,29 +5,29 @@ import copy
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
 
 from openrlhf_gtpo.algorithms.controls import permuted
-from openrlhf_gtpo.algorithms.estimators import ESTIMATORS, Estimator, estimator_named, try_out
+from openrlhf_gtpo.algorithms.estimators import Estimator, estimator_named, try_out
 from openrlhf_gtpo.algorithms.forking import forking_tokens
 from openrlhf_gtpo.algorithms.punishment import overlong_punishment
 from openrlhf_gtpo.batch import RolloutBatch, correctness
 from openrlhf_gtpo.errors import SettingsError, UserError
 from openrlhf_gtpo.flags import shaping_flags
+from openrlhf_gtpo.registry import OURS, label_of
 
-LABELS = {"grpo": "GRPO", "group_norm": "GRPO", "gtpo": "GTPO", "grpo_s": "GRPO-S"}
+NAMES = ("grpo", *OURS)
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """``--estimators``, and training's ``--shaping.*``, each with several values."""
     parser.add_argument(
         "--estimators",
-        default="grpo,gtpo,grpo_s",
-        help=f"{', '.join(LABELS)} or FILE.py:NAME, a function of your own, with commas between them "
-        "(grpo,gtpo,grpo_s); the last two bring their controls",
+        default=",".join(NAMES),
+        help=f"{', '.join(NAMES)} or FILE.py:NAME, a function of your own, with commas between them "
+        f"({','.join(NAMES)}); those that read entropies bring their controls",
     )
     training = argparse.ArgumentParser(add_help=False)
     shaping_flags(training.add_argument)
@@ -132,15 +132,15 @@ def _estimator(name: str, n: int) -> Estimator:
     except ValueError as error:
         raise SettingsError(f"--estimators: {error}") from None
     if found is None:
-        raise SettingsError(f"--estimators: there is no {name}: take {', '.join(LABELS)} or FILE.py:NAME.")
+        raise SettingsError(f"--estimators: there is no {name}: take {', '.join(NAMES)} or FILE.py:NAME.")
     return found
 
 
 def _variants(name: str, estimator: Estimator, values: Mapping[str, list[Any]]) -> Iterator[Method]:
-    label = LABELS.get(name, Path(name).name)
+    label = label_of(name)
     own = [*estimator.options, "grop", *([] if estimator.per_response else ["top_entropy_share"])]
     default = {key: given[0] for key, given in values.items()}
-    has_controls = estimator in (ESTIMATORS["gtpo"], ESTIMATORS["grpo_s"])
+    has_controls = "alpha2" in estimator.options
 
     def method(options: Mapping[str, Any], shuffled: bool = False) -> Method:
         said = [f"{key} {_said(options[key])}" for key in own if options[key] != default[key]]

@@ -55,7 +55,7 @@ def test_shuffled_entropies_stay_in_their_group_and_class(per_response: bool) ->
     batch = small_batch(8)
     length, responses = batch.mask.sum(1, keepdim=True), range(len(batch))
     before = (batch.entropy.sum(1, keepdim=True) / length * batch.mask if per_response else batch.entropy).clone()
-    seen = Estimator(lambda of: Estimate(of.entropy, of.reward), per_response=per_response)
+    seen = Estimator(function=lambda of: Estimate(of.entropy, of.reward), per_response=per_response)
     method = Method("", seen, {"grop": "off", "top_entropy_share": 1}, shuffled=True)
     found, again = (method.weights(batch) * (length if per_response else 1) for _ in range(2))
     assert torch.equal(found, again), "the same each time"
