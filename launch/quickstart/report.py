@@ -12,7 +12,6 @@ import argparse
 import json
 import sys
 import textwrap
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from openrlhf_gtpo.errors import SettingsError
 from openrlhf_gtpo.registry import label_of
 from openrlhf_gtpo.report.curves import CURVES, picture
 from openrlhf_gtpo.report.run import read
-from openrlhf_gtpo.report.tokens import question
+from openrlhf_gtpo.report.tokens import question, shows
 
 DRAWN = ("rollout/pass_rate", "entropy/token_mean", "rollout/response_length_mean")
 ROWS = [
@@ -44,22 +43,6 @@ def table(before: dict[str, float], after: dict[str, float]) -> str:
     for key, name, form in ROWS:
         lines.append(f"  {name:<26}" + "".join(f"{format(result[key], form):>9}" for result in (before, after)))
     return "\n".join(lines)
-
-
-def choose_group(groups: Iterable[list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """The responses of the most instructive group.
-
-    Best is a group with two or more different correct responses and as many wrong ones, because entropy divides the
-    reward among several responses of a class. Next is a group with both classes, then any. Among equals it is the
-    latest step's, and then the one with the longest correct response.
-    """
-
-    def interest(group: list[dict[str, Any]]) -> tuple[int, int, int]:
-        correct = {tuple(response["tokens"]) for response in group if response["correct"]}
-        wrong = {tuple(response["tokens"]) for response in group if not response["correct"]}
-        return min(len(correct), len(wrong), 2), group[0]["step"], max(map(len, correct), default=0)
-
-    return max(groups, key=interest, default=[])
 
 
 def choose_responses(group: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -131,7 +114,7 @@ def main() -> None:
     }
     (args.run / "summary.json").write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
 
-    group = choose_group(run.groups())
+    group = max(run.groups(), key=shows, default=[])
     if group:
         print(group_text(group) + "\n")
     else:

@@ -1,15 +1,16 @@
-"""openrlhf-gtpo report RUN...: the curves of one or several runs, their evaluations before and after, in what
-their settings differ, and the tokens of the first, as one HTML file that needs no other file and no network."""
+"""openrlhf-gtpo report RUN...: the results of one or several runs, their curves, the tokens of the first, and in what
+their settings differ, as one HTML file that needs no other file and no network."""
 
 import json
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from openrlhf_gtpo.errors import SettingsError
 from openrlhf_gtpo.flags import Parser
-from openrlhf_gtpo.report.curves import CURVES, picture
+from openrlhf_gtpo.report.curves import CURVES, INK, MAIN, picture
 from openrlhf_gtpo.report.run import Run, read
 from openrlhf_gtpo.report.tokens import views
 
@@ -40,29 +41,53 @@ def page(runs: Sequence[Run]) -> str:
     import jinja2
 
     folder = files("openrlhf_gtpo.report")
-    groups, typical = views(runs[0].groups())
+    groups, first = views(runs[0].groups())
     # In a script element only "</" could end it early.
-    data = json.dumps({"run": runs[0].name, "groups": groups, "typical": typical}).replace("</", "<\\/")
+    data = json.dumps({"run": runs[0].name, "groups": groups, "first": first}).replace("</", "<\\/")
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.filters["three_digits"] = three_digits
     return environment.from_string((folder / "page.html").read_text(encoding="utf-8")).render(
-        title=", ".join(run.name for run in runs),
+        title=", ".join(f"{run.name}: {run.algorithm}" if run.algorithm else run.name for run in runs),
         runs=runs,
-        curves=curves(runs),
+        results=results(runs),
+        curves=curves(runs, [*CURVES][:MAIN]),
+        more_curves=curves(runs, [*CURVES][MAIN:]),
         evaluations=evaluations(runs),
         differences=differences(runs),
-        has_groups=bool(groups),
         data=data,
         style=(folder / "page.css").read_text(encoding="utf-8"),
         script=(folder / "page.js").read_text(encoding="utf-8"),
     )
 
 
-def curves(runs: Sequence[Run]) -> list[str]:
-    """A drawing of each metric that a run has: the page lays them out as wide as the screen allows."""
-    shown = [key for key in CURVES if any(run.points(key) for run in runs)]
+def results(runs: Sequence[Run]) -> list[tuple[str, list[tuple[Any, Any] | str]]]:
+    """What a reader looks for first: Pass@1 before and after where a run was evaluated, the share of correct responses
+    in training, and in how many groups entropy had anything to distribute."""
+    rows: list[tuple[str, list[Any]]] = [row for row in evaluations(runs) if row[0].startswith("pass@1 ")]
+    for key, name in {
+        "rollout/pass_rate": "correct in training, first and last tenth of the steps",
+        "groups/shaped_share": "mixed groups in which entropy distributes anything",
+    }.items():
+        columns = [[value for _, value in run.points(key)] for run in runs]
+        if any(columns):
+            rows.append((name, [_ends(values, key == "rollout/pass_rate") for values in columns]))
+    return [*rows, ("steps", [str(run.metrics[-1]["step"]) for run in runs])]
+
+
+def _ends(values: Sequence[float], both: bool) -> str:
+    """The means of the first and the last tenth, or of all."""
+    if not values:
+        return ""
+    tenth = max(1, len(values) // 10)
+    means = [fmean(values[:tenth]), fmean(values[-tenth:])] if both else [fmean(values)]
+    return " → ".join(map(three_digits, means))
+
+
+def curves(runs: Sequence[Run], keys: Sequence[str]) -> list[str]:
+    """A drawing of each of these metrics that a run has: the page lays them out as wide as the screen allows."""
+    shown = [key for key in keys if any(run.points(key) for run in runs)]
     drawn = [picture(runs, curves={key: CURVES[key]}).decode() for key in shown]
-    return [svg[svg.index("<svg") :] for svg in drawn]
+    return [svg[svg.index("<svg") :].replace(INK, "currentColor") for svg in drawn]  # light or dark as the page is
 
 
 def three_digits(value: float) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from math_reward.nearest import beside
 from openrlhf_gtpo.data.sources import DataUnusable, lines
 from openrlhf_gtpo.errors import SettingsError
+from openrlhf_gtpo.registry import label_of
 
 KEYS = ("step", "group", "prompt", "label", "correct", "tokens", "entropy", "shaped_reward", "advantage")
 """What a line of rollouts.jsonl has."""
@@ -31,6 +32,11 @@ class Run:
     """Figures by benchmark of ``before/eval.json``, an evaluation of the model that the run began with, if any."""
     after: dict[str, Any] = field(default_factory=dict)
     """As before, of the model that came out."""
+
+    @property
+    def algorithm(self) -> str:
+        """GTPO, GRPO or the name of a function; empty where no record says it."""
+        return label_of(self.settings.get("algo.advantage.estimator", ""))
 
     def points(self, key: str) -> list[tuple[int, float]]:
         """(step, value) of a metric, or of an evaluation's, in order."""

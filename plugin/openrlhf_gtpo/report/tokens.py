@@ -22,29 +22,40 @@ MARKER = re.compile(
 
 
 def views(groups: Iterable[Sequence[dict[str, Any]]]) -> tuple[list[dict[str, Any]], int]:
-    """Groups, which are lines of rollouts.jsonl, for the page: spread over the run and no more than fit; and the place
-    of a typical one: of those with correct and wrong responses, whose advantages are spread as far as in the median
-    group."""
-    shown: list[Sequence[dict[str, Any]]] = []
+    """Groups, which are lines of rollouts.jsonl, for the page: spread over the run and no more than fit, among them
+    the one of all that `shows` most; and the place of that one."""
+    shown: list[tuple[int, Sequence[dict[str, Any]]]] = []
     every = 1  # a group is kept of so many; doubled where there are too many
+    most: tuple[int, Sequence[dict[str, Any]]] | None = None
     for number, group in enumerate(groups):
         if number % every == 0:
-            shown.append(group)
+            shown.append((number, group))
+        if most is None or shows(group) > shows(most[1]):
+            most = number, group
         while len(shown) > MAX_GROUPS or (len(shown) > 1 and _tokens(shown) > MAX_TOKENS):
             shown, every = shown[::2], 2 * every
-    found = [view(group) for group in shown]
-    mixed = [place for place, one in enumerate(found) if one["classes"]["correct"] and one["classes"]["wrong"]]
-    ranked = sorted(mixed or range(len(found)), key=lambda place: _spread(found[place]))
-    return found, ranked[len(ranked) // 2] if ranked else 0
+    if most is None:
+        return [], 0
+    if most[0] not in dict(shown):
+        nearest = min(range(len(shown)), key=lambda place: abs(shown[place][0] - most[0]))
+        shown[nearest] = most
+    return [view(group) for _, group in shown], [number for number, _ in shown].index(most[0])
 
 
-def _tokens(groups: Sequence[Sequence[dict[str, Any]]]) -> int:
-    return sum(len(line["tokens"]) for group in groups for line in group)
+def shows(group: Sequence[dict[str, Any]]) -> tuple[int, int, int]:
+    """How much a group tells about what the estimator does; a larger one tells more.
+
+    Most tells one with two or more different correct responses and as many wrong ones, among which entropy divides a
+    class's reward. Next is one with both classes, then any. Among equals it is the latest step's, then the one with
+    the longest correct response.
+    """
+    correct = {tuple(line["tokens"]) for line in group if line["correct"]}
+    wrong = {tuple(line["tokens"]) for line in group if line["correct"] is False}
+    return min(len(correct), len(wrong), 2), group[0]["step"], max(map(len, correct), default=0)
 
 
-def _spread(group: dict[str, Any]) -> float:
-    """How far advantages are spread in the class where they are spread most."""
-    return max((about["advantage"]["spread"] for about in group["classes"].values() if about), default=0.0)
+def _tokens(groups: Sequence[tuple[int, Sequence[dict[str, Any]]]]) -> int:
+    return sum(len(line["tokens"]) for _, group in groups for line in group)
 
 
 def view(responses: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -85,3 +85,25 @@ def test_runs_stand_side_by_side_with_their_evaluations_and_what_they_differ_in(
     assert cells(text, "preset") == ["gtpo", "grpo"]
     assert cells(text, "actor.eps") == ["None", "&lt;0.2&gt;"]
     assert "train.seed" not in text
+
+
+def test_a_report_begins_with_the_algorithm_and_what_came_out(tmp_path: Path) -> None:
+    folder = record(run(tmp_path / "mine", steps=20), **{"algo.advantage.estimator": "grpo_s"})
+    lines(
+        folder / "metrics.jsonl",
+        [{"step": s, "rollout/pass_rate": s / 20, "groups/shaped_share": 0.25} for s in range(1, 21)],
+    )
+    measured(folder / "before", {"aime": {"pass@1": (0.1, 0.05, 0.15), "pass@8": (0.3, 0.2, 0.4)}})
+    measured(folder / "after", {"aime": {"pass@1": (0.3, 0.25, 0.35), "pass@8": (0.5, 0.4, 0.6)}})
+    text = report(folder)
+    assert "<title>mine: GRPO-S</title>" in text
+    results = text[text.index('id="results"') : text.index("Over training")]
+    assert re.findall(r'scope="row">(.*?)</th>', results) == [
+        "pass@1 on aime",
+        "correct in training, first and last tenth of the steps",
+        "mixed groups in which entropy distributes anything",
+        "steps",
+    ]
+    assert cells(results, "pass@1 on aime") == ["0.100 (0.050 to 0.150) → 0.300 (0.250 to 0.350)"]
+    assert cells(results, "correct in training, first and last tenth of the steps") == ["0.075 → 0.975"]
+    assert cells(results, "mixed groups in which entropy distributes anything") == ["0.250"]

@@ -67,6 +67,7 @@ def test_every_token_has_its_numbers_in_a_table_and_the_colour_of_its_entropy(
         ["shaped reward", "1.00", "1.00", "0"],
         ["advantage", "3.00", "2.67", "+0.333"],
     ]
+    choose(driver, "entropy")
     colours = list(map(rgb, tokens(driver)))
     assert colours[0] == colours[5] == colours[6], "no entropy, whatever the class"
     assert len(set(colours)) == 5, "0, 0.5, 1, 1.5 and 2 nats"
@@ -82,7 +83,6 @@ def test_an_advantage_is_coloured_by_its_difference_from_the_mean_of_its_class(
         response(False, list("wxyz"), advantage=[-1.0, -1.3, -0.7, -1.0]),
     ]
     shown(driver, tmp_path / "a", rollouts)
-    choose(driver, "advantage")
     a, b, c, d, w, x, y, z = map(rgb, tokens(driver))
     assert a == d == w == z, "at the mean of its class a token has the ground's colour, correct or wrong"
     assert b == y, "the farthest above in each class"
@@ -95,26 +95,25 @@ def test_an_advantage_is_coloured_by_its_difference_from_the_mean_of_its_class(
     assert said[1].startswith("wrong: mean −1.00; difference −0.300")
 
 
-def test_the_view_opens_on_a_typical_group_and_keeps_the_order_of_the_run(
+def test_the_view_opens_on_the_group_that_tells_most_and_keeps_the_order_of_the_run(
     driver: webdriver.Chrome, tmp_path: Path
 ) -> None:
     groups = []
-    for number, away in enumerate((5.0, 0.0, 1.0)):
-        groups += [response(True, ["a", "b"], group=number, advantage=[away, -away])]
-        groups += [response(False, ["c"], group=number)] * 3
+    for number, others in enumerate((["c"], ["d", "e"], ["c"])):
+        groups += [response(True, [text], group=number) for text in ("a", "b")]
+        groups += [response(False, [text], group=number) for text in others] * 2
     shown(driver, tmp_path / "a", groups)
     select = Select(driver.find_element(By.ID, "group"))
-    assert "group 2: 1 of 4 correct" in select.first_selected_option.text
-    assert heads(driver) == ["✓ correct2 tokens", "✗ wrong × 31 token"], "equal responses are one"
-    driver.find_element(By.ID, "previous").click()
-    assert "group 1" in select.first_selected_option.text
-    assert not driver.find_element(By.ID, "next").get_attribute("disabled")
+    assert "group 1: 2 of 6 correct" in select.first_selected_option.text
+    assert heads(driver)[-1] == "✗ wrong × 21 token", "equal responses are one"
+    driver.find_element(By.ID, "next").click()
+    assert "group 2" in select.first_selected_option.text
+    assert not driver.find_element(By.ID, "previous").get_attribute("disabled")
 
 
 def test_a_picture_of_a_real_models_group_can_be_taken(driver: webdriver.Chrome, tmp_path: Path) -> None:
     rows = [json.loads(line) for line in GROUP.read_text(encoding="utf-8").splitlines()]
     shown(driver, tmp_path / "smollm2", [{**row, "shaped_reward": None} for row in rows])
-    choose(driver, "advantage")
     assert "✓ correct × 320 tokens" in heads(driver)
     picture = Path(os.environ.get("TOKEN_VIEW_PICTURE", tmp_path / "view.png"))
     top, bottom = (driver.find_element(By.ID, name).rect for name in ("choice", "responses"))

@@ -27,7 +27,7 @@ def test_a_long_run_is_shown_by_groups_spread_over_its_steps(monkeypatch: pytest
     shown, _ = views([response(True, ["a"], step=step)] for step in range(1000))
     steps = [group["step"] for group in shown]
     assert MAX_GROUPS / 2 <= len(steps) <= MAX_GROUPS
-    assert steps == list(range(0, 1000, steps[1]))
+    assert steps == [*range(0, 990, steps[1]), 999], "the last tells most, and is shown in the place of its neighbour"
     assert len(views([[response(True, ["a"])]] * MAX_GROUPS)[0]) == MAX_GROUPS, "what fits is shown"
     monkeypatch.setattr(tokens, "MAX_TOKENS", 100)
     shown, _ = views([response(True, ["a"] * 9, step=step)] for step in range(40))
@@ -35,17 +35,24 @@ def test_a_long_run_is_shown_by_groups_spread_over_its_steps(monkeypatch: pytest
     assert len(views([[response(True, ["a"] * 500)]] * 3)[0]) == 1, "one, however long it is"
 
 
-def test_the_first_shown_is_of_median_spread_among_those_with_correct_and_wrong_responses() -> None:
-    """A spread is of advantages within a class; correct against wrong is none."""
+def test_the_first_shown_is_the_one_that_tells_most_of_all_wherever_it_stands() -> None:
+    def group(correct: list[str], wrong: list[str], step: int = 1) -> list[dict[str, object]]:
+        return [response(True, list(t), step=step) for t in correct] + [response(False, list(t)) for t in wrong]
 
-    def group(number: int, away: float, other: bool | None = False) -> list[dict[str, object]]:
-        own = response(True, ["a", "b"], group=number, advantage=[1 + away, 1 - away])
-        return [own, response(other, ["c"], group=number, advantage=[-9.0])]
-
-    groups = [group(0, 5), group(1, 2), group(2, 1), group(3, 3, other=True), group(4, 0), group(5, 4, other=None)]
-    _, typical = views(groups)
-    assert typical == 1, "0, 1, 2 and 5 are the spreads of those with both"
-    assert views([group(0, 1, other=True), group(1, 2, other=True)])[1] == 1
+    groups = [
+        group(["ab", "ab"], ["c", "d"]),  # one correct text: entropy has nothing to divide among
+        group(["ab", "a"], ["c", "d"]),
+        group(["ab", "abc"], ["c", "d"]),
+        group(["ab", "a"], []),
+    ]
+    assert views(groups)[1] == 2, "the longest correct response among equals"
+    assert views([*groups, group(["a", "b"], ["c", "d"], step=2)])[1] == 4, "a later step comes first"
+    assert views([group(["a", "b", "c"], []), group(["a"], ["b"])])[1] == 1, "both classes"
+    many = [group(["a"], ["b"])] * 101
+    many[99] = groups[1]
+    shown, first = views(many)
+    assert len(shown) <= MAX_GROUPS
+    assert [one["tokens"] for one in shown[first]["responses"]] == [["a", "b"], ["a"], ["c"], ["d"]]
     assert views([]) == ([], 0)
 
 
