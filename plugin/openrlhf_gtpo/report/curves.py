@@ -21,7 +21,7 @@ MAIN = 4
 """How many of them the page shows; the others are folded."""
 COLUMNS = 2
 INK = "#66696f"
-"""Of text and frames; a page may put its own in the place of this word."""
+"""Of text and frames, on white; a page replaces it."""
 COLOURS = ("#3a76d8", "#e07b39", "#3a9a5b", "#a05fc4", "#8a8f98", "#c9a227", "#d65a7a", "#2aa5a5")
 
 
