@@ -171,12 +171,8 @@ def _own(path: str) -> Grader:
 
 
 def engine(args: argparse.Namespace, device: str) -> contextlib.AbstractContextManager[Any]:
-    """An engine that computes a prompt once for all of its responses.
-
-    Where vLLM chooses, a CPU's blocks have 128 tokens: what fills no block is computed for each response again.
-    """
-    blocks = {"block_size": 32} if device == "cpu" else {}
-    return sampling.engine(args.model, device, args.seed, enable_prefix_caching=True, **blocks)
+    """An engine that computes a prompt once for all of its responses."""
+    return sampling.engine(args.model, device, args.seed, enable_prefix_caching=True)
 
 
 class Sampler:

@@ -33,6 +33,10 @@ STORE_BYTES_A_TOKEN = 256
 PARAMETERS_A_THREAD = 10_000_000
 """A smaller model is quicker with one thread than with two."""
 
+BLOCK_TOKENS = 32
+"""Tokens of a block of vLLM's cache, of which whole ones are shared by responses to one prompt; by default it takes
+128, and computes most of a short prompt once for each response."""
+
 _SETTINGS = {
     "DS_ACCELERATOR": "cpu",
     "VLLM_CPU_KVCACHE_SPACE": "1",  # GiB
@@ -165,7 +169,7 @@ def engine_on_a_cpu(model: str) -> dict[str, Any]:
 
         torch.set_num_threads(threads(model))
     dtype = {"bf16": "bfloat16", "fp32": "float32"}[param_dtype("auto")]
-    return {"dtype": dtype, "enforce_eager": True, "gpu_memory_utilization": 0.1}
+    return {"dtype": dtype, "enforce_eager": True, "gpu_memory_utilization": 0.1, "block_size": BLOCK_TOKENS}
 
 
 def start_ray(flags: Mapping[str, Any]) -> None:
