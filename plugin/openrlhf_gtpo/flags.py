@@ -9,6 +9,7 @@ import ast
 import builtins
 import contextlib
 import copy
+import functools
 import importlib.util
 import io
 import math
@@ -107,8 +108,9 @@ WEIGHT, COUNT, SECONDS = number(0), number(1, int), number(0, above=True)
 SHARES = [f"{role}.{share}" for role in ("actor", "critic") for share in ("lr_warmup_ratio", "min_lr_ratio")]
 RANGES = {
     **dict.fromkeys(COUNTS, COUNT),
-    **dict.fromkeys([*SHARES, "train.ema_beta"], number(0, float, 1)),
+    **dict.fromkeys([*SHARES, "train.ema_beta", "algo.advantage.gamma", "algo.advantage.lambd"], number(0, float, 1)),
     **dict.fromkeys(["actor.eps_clip", "actor.eps_clip_low_high", "critic.value_clip", "algo.kl.init_coef"], WEIGHT),
+    **dict.fromkeys(["algo.kl.target", "reward.overlong_penalty_factor"], WEIGHT),
     "ds.zero_stage": number(0, int, 3),
     "ds.lora.rank": number(0, int),
     "vllm.gpu_memory_utilization": number(0, float, 1, above=True),
@@ -193,6 +195,9 @@ def _sizes(add: Add) -> None:
     add("--train.update_order", choices=["shuffle", "length"], default="shuffle",
         help="which responses of a step make an update with dynamic micro-batches: drawn ones, or as OpenRLHF has it "
         "by length, the longest and the shortest first")
+    add("--rollout.over_sampling_batch_size", type=COUNT, metavar="N",
+        help="prompts drawn at once for a step with dynamic filtering; those behind the first groups that are enough "
+        "are cancelled and dropped (a step's prompts, and one more for each group that is filtered)")
     add("--vllm.max_num_seqs", type=COUNT, metavar="N",
         help=f"responses that an engine generates at once (its share of a batch, at most {MOST_AT_ONCE})")
 
@@ -333,6 +338,12 @@ def parser() -> Parser:
     return made
 
 
+@functools.cache
+def defaults() -> dict[str, Any]:
+    """Of each flag."""
+    return vars(parser().parse_args([]))
+
+
 def check_version() -> None:
     """Make sure that OpenRLHF is one that the plugin was written for, and that no folder hides it.
 
@@ -383,6 +394,8 @@ def parse(words: Sequence[str], also: Sequence[str] = ()) -> Namespace:
             )
         if isinstance(value, str) and value.startswith("~"):  # which a shell leaves alone behind a =
             setattr(args, name, os.path.expanduser(value))
+        if value == ["all-linear"]:  # which peft takes as a text alone
+            setattr(args, name, "all-linear")
     args.device = choose_device(args.device)
     if args.device == "gpu":
         vars(args).update({name: size for name, size in sizes.items() if vars(args)[name] is None})
@@ -463,6 +476,8 @@ def whole_updates(flags: Mapping[str, Any]) -> int:
 def responses_at_once(flags: Mapping[str, Any]) -> int:
     """Responses that an engine generates at once; by default its share of a batch."""
     prompts = flags["rollout.vllm_generate_batch_size"] or flags["rollout.batch_size"]
+    if flags["algo.dynamic_filtering_enable"]:
+        prompts = max(prompts, flags["rollout.over_sampling_batch_size"] or 0)
     share = math.ceil(prompts * flags["rollout.n_samples_per_prompt"] / flags["vllm.num_engines"])
     return flags["vllm.max_num_seqs"] or min(share, MOST_AT_ONCE)
 

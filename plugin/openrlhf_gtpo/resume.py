@@ -3,10 +3,11 @@ with the same.
 
 A resume restores the policy, the optimizer with its own settings (`kept`), the step of the learning rate's schedule,
 and the place in the order of the prompts, which is drawn for a number of rows. All else is of the new command, the
-schedule's shape and length too."""
+schedule's shape and length too, but has to be of the same `FORM`."""
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
@@ -19,7 +20,16 @@ PREFIX = "global_step"
 SCHEDULE = ["actor.lr_scheduler", "actor.lr_warmup_ratio", "actor.min_lr_ratio", "train.max_steps"]
 SCHEDULE += ["train.num_episodes", "train.max_epochs", "train.batch_size", "rollout.n_samples_per_prompt"]
 """Flags that decide the learning rate's schedule, beside the number of prompts."""
+FORM = ["ds.zero_stage", "ds.param_dtype", "ds.tensor_parallel_size", "ds.load_in_4bit", "ds.lora.rank"]
+FORM += ["ds.lora.alpha", "ds.lora.target_modules", "actor.optim", "data.dataloader_num_workers"]
+"""Flags with other values of which DeepSpeed, peft or the data loader cannot load a checkpoint, or load another
+policy."""
 ESTIMATOR = "algo.advantage.estimator"
+LEARNED = ("actor.", "algo.", "critic.", "data.", "ds.", "rollout.", "shaping.", "train.")
+"""Groups of flags that decide what is learned: the rest of them may change, and are named."""
+ELSEWHERE = ["actor.model_name_or_path", "critic.model_name_or_path", "data.prompt_dataset", "train.agent_func_path"]
+ELSEWHERE += ["actor.num_nodes", "actor.num_gpus_per_node", "data.max_samples"]
+"""Those that are compared by what they mean."""
 PIECES, PIECE = 16, 2**16
 """How many pieces of a file of weights are compared, and their bytes: an update changes weights everywhere."""
 
@@ -69,7 +79,7 @@ def record(flags: Flags, rows: Sequence[bytes] | None) -> dict[str, Any]:
         rows: a digest of each prompt and label; None where they are not read here.
     """
     model, estimator = str(flags["actor.model_name_or_path"]), flags[ESTIMATOR]
-    settings = {name: flags[name] for name in (*kept(flags), *SCHEDULE)}
+    settings = {name: flags[name] for name in flags if name.startswith(LEARNED) and name not in ELSEWHERE}
     settings[ESTIMATOR] = os.path.abspath(estimator) if ".py:" in estimator else estimator
     made = {
         "openrlhf_gtpo": version("openrlhf-gtpo"),
@@ -145,24 +155,42 @@ def differences(
                 f"--data.prompt_dataset {new['name']} has {len(rows):,} rows, and had {old['rows']:,}: their order is "
                 "drawn again, so that some prompts of this pass come again and others in a later one.",
             )
-    old, new = was["settings"], now["settings"]
+    yield from _of_settings(checkpoint, flags, was["settings"], now["settings"], longer)
+    steps = [flags["train.max_steps"]] if flags["train.max_steps"] else []
+    if rows and not flags["data.prompt_probs"]:
+        steps.append(math.ceil(len(rows) * flags["train.num_episodes"] / flags["rollout.batch_size"]))
+    if steps and (latest_step(flags["ckpt.path"]) or 0) >= min(steps):
+        yield (
+            "warning",
+            f"{checkpoint} has all {min(steps)} steps of this command, so that nothing is trained: raise "
+            "--train.num_episodes or --train.max_steps.",
+        )
+
+
+def _of_settings(
+    checkpoint: Path, flags: Flags, old: Flags, new: Flags, longer: bool
+) -> Iterator[tuple[Literal["fault", "warning"], str]]:
     changed = [name for name in new if old.get(name, new[name]) != new[name]]
+    if {old.get("ds.zero_stage"), new["ds.zero_stage"]} == {1, 2}:  # whose files are alike
+        changed.remove("ds.zero_stage")
+
+    def listed(names: Sequence[str]) -> list[str]:
+        return [f"--{name} {new[name]}, before {old[name]}" for name in names if name in changed]
+
+    if form := listed(FORM):
+        yield "fault", f"{checkpoint} cannot be loaded with {'; '.join(form)}: give those from before."
     for name in kept(flags):
         if name in changed and old[name] is not None:
             yield "warning", f"--{name} {new[name]} is ignored: a resume keeps the checkpoint's, {old[name]}."
-    listed = [f"--{name} {new[name]}, before {old[name]}" for name in SCHEDULE if name in changed]
-    if listed or longer:
+    if schedule := [*listed(SCHEDULE), *["more rows"] * longer]:
         yield (
             "warning",
             "The schedule of the learning rate is laid over this command's steps "
-            f"({'; '.join([*listed, *['more rows'] * longer])}), so that the rate may jump.",
+            f"({'; '.join(schedule)}), so that the rate may jump.",
         )
-    if ESTIMATOR in changed:
-        yield (
-            "warning",
-            f"--{ESTIMATOR} is {new[ESTIMATOR]}, and was {old[ESTIMATOR]} in {checkpoint}: give that one if no change "
-            "is meant.",
-        )
+    said = {*FORM, *SCHEDULE, *kept(flags), *["actor.max_norm"] * (flags["ds.zero_stage"] == 3)}
+    if others := listed([name for name in changed if name not in said]):
+        yield "warning", f"From here on it is {'; '.join(others)}: give those from before if no change is meant."
 
 
 def _digest(rows: Sequence[bytes]) -> str:

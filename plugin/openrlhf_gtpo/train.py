@@ -29,6 +29,7 @@ from filelock import FileLock, Timeout
 from openrlhf_gtpo import bindings, checks, flags, resume, surroundings
 from openrlhf_gtpo.checks.data import digests
 from openrlhf_gtpo.checks.rules import in_a_file
+from openrlhf_gtpo.controller.watch import Watch
 from openrlhf_gtpo.errors import SettingsError, UserError
 from openrlhf_gtpo.rewards.client import client_settings
 from openrlhf_gtpo.rewards.embedded import start_embedded_service
@@ -149,6 +150,7 @@ def _train(args: Namespace, terminal: Terminal, cleanup: contextlib.ExitStack) -
     folder = Path(given["logger.metrics_path"]).parent
     _lock(given, cleanup)
     cleanup.enter_context(terminal.quiet(folder / "train.log", append=given["ckpt.load_enable"]))
+    cleanup.callback(_watch_the_start(folder).end)
     token = None
     if flags.embedded(given):
         service = cleanup.enter_context(start_embedded_service(log_path=folder / "reward_service.log"))
@@ -186,6 +188,20 @@ def _train(args: Namespace, terminal: Terminal, cleanup: contextlib.ExitStack) -
         )
     terminal.wait_for(progress_line(step, {}))
     return f"the policy is in {given['ckpt.output_dir']}; its curves and tokens: openrlhf-gtpo report {folder}"
+
+
+def _watch_the_start(folder: Path) -> Watch:
+    """Until the controller has written its record: Ray waits without a word for what never starts."""
+
+    def written() -> int | None:
+        record = folder / "run.json"
+        return record.stat().st_mtime_ns if record.exists() else None
+
+    before = written()
+    watch = Watch(over=lambda: written() != before)
+    watch.waits_for(f"Ray, its actors and engines to start; {folder / 'train.log'} has their last words")
+    watch.begin(0)
+    return watch
 
 
 def _lock(given: dict[str, Any], cleanup: contextlib.ExitStack) -> None:

@@ -16,7 +16,7 @@ from openrlhf_gtpo.terminal import Terminal
 
 from ..refusals import assert_refusal
 
-CHECKPOINT = Path("state/_actor/global_step2")
+CHECKPOINT = Path("state/_actor/global_step1")
 GIVEN = {"--device": "cpu", "--actor.model_name_or_path": "policy", "--data.prompt_dataset": "train.jsonl"}
 GIVEN |= {"--data.label_key": "label", "--data.max_len": "128", "--rollout.max_new_tokens": "40"}
 GIVEN |= {"--ckpt.path": "state", "--ckpt.output_dir": "out", "--algo.advantage.estimator": "group_norm"}
@@ -192,13 +192,38 @@ def test_a_learning_rate_that_a_resume_ignores_is_named_and_the_old_one_stays_in
         ("actor__max_norm", "2", "ignored: a resume keeps the checkpoint's, 1.0"),
         ("train__max_steps", "4", "(--train.max_steps 4, before 2)"),
         ("actor__lr_scheduler", "constant", "before cosine_with_min_lr"),
-        ("algo__advantage__estimator", "rloo", "is rloo, and was group_norm"),
+        ("algo__advantage__estimator", "rloo", "rloo, before group_norm: give"),
+        ("actor__eps_clip", "0.3", "0.3, before 0.2: give"),
+        ("train__max_steps", "1", "has all 1 steps of this command"),
     ],
 )
 def test_what_may_be_meant_is_named_with_both_values(warnings: Warnings, name: str, value: str, said: str) -> None:
     words = [f"--{name.replace('__', '.')}", *value.split()]
-    (found,) = warnings(*words)
+    found = warnings(*words)[-1]
     assert_refusal(found, words[0], said)
+
+
+FORMS = ["ds.zero_stage 3", "ds.zero_stage 0", "ds.param_dtype fp32", "ds.lora.rank 8", "ds.lora.alpha 32"]
+FORMS += ["actor.optim muon", "data.dataloader_num_workers 2"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_form_in_which_a_checkpoint_cannot_be_loaded_is_refused(prepare: Prepare, form: str) -> None:
+    name, value = form.split()
+    save(vars(prepare(ds__param_dtype="bf16"))["checkpoint"])
+    with pytest.raises(SettingsError) as refused:
+        prepare(
+            "--ckpt.load_enable",
+            "--dry-run",
+            *[] if "dtype" in name else ["--ds.param_dtype=bf16"],
+            f"--{name}",
+            value,
+        )
+    assert_refusal(str(refused.value), str(CHECKPOINT), f"--{name} {value}, before ")
+
+
+def test_zero_1_and_2_have_the_same_files(warnings: Warnings) -> None:
+    assert warnings(ds__zero_stage="1") == []
 
 
 def test_zero_3_takes_the_norm_of_the_new_command(prepare: Prepare, warnings: Warnings) -> None:

@@ -2,6 +2,7 @@
 chat template, the estimator's function, the guide's vocabulary."""
 
 import functools
+import glob
 import hashlib
 import itertools
 import math
@@ -28,6 +29,8 @@ SAMPLE = 2000
 """Most prompts whose lengths a dry run tells."""
 SAME = 8
 """From so many rows on, the same label in all is a mistake."""
+OFTEN = 10
+"""From so many rows a prompt on, they are there by mistake, as in DAPO-Math-17k."""
 QUESTION = "What is 6 times 7?"
 _OPENS_THOUGHT = re.compile(r"(<(?:\w+:)?(?:think|thinking|thought|reasoning)>|\[THINK\])\s*\Z", re.IGNORECASE)
 
@@ -85,6 +88,10 @@ class Seen:
     """Each reference answer, where it stands first, and how often it is there."""
     echoes: int
     """How many labels are their row's prompt."""
+    prompts: int
+    """How many prompts differ."""
+    contradicted: int
+    """How many rows have another label than the first with their prompt."""
 
 
 def _readings(flags: Flags) -> Iterator[Reading]:
@@ -129,7 +136,17 @@ def _rows(flags: Flags) -> Iterator[Finding]:
         yield from references
         if any(finding.state == "fault" for finding in references):
             continue
-        warnings = []
+        warnings = [marked] if seen.lengths and (marked := seen.lengths.warning()) else []
+        if seen.count >= OFTEN * seen.prompts:
+            warnings.append(
+                f"{name}: its {seen.count:,} rows have only {seen.prompts:,} prompts that differ: `openrlhf-gtpo data "
+                "prepare` keeps each once, and --train.num_episodes repeats them."
+            )
+        if seen.contradicted and by_service:
+            warnings.append(
+                f"{name}: {seen.contradicted:,} rows have the prompt of an earlier row and another reference answer: "
+                "`openrlhf-gtpo data prepare other --drop-ungradable` leaves such prompts out."
+            )
         if not seen.asks and by_service:
             warnings.append(
                 rf"{name}: no prompt asks for \boxed{{}}, where the grader reads an answer most surely: "
@@ -166,9 +183,9 @@ def _references(name: str, seen: Seen) -> Iterator[Finding]:
         yield Finding(
             "references",
             "fault" if lost == count else "warning",
-            f"{name}: {lost:,} of {count:,} reference answers cannot be graded, and their groups would be left "
-            f"out of every step; the first is {label[:60]!r} ({seen.labels[label][0]}): {why}; `openrlhf-gtpo data "
-            "prepare other --drop-ungradable` leaves such rows out.",
+            f"{name}: {lost:,} of {count:,} reference answers cannot be graded, so that nothing is "
+            f"learned from their prompts; the first is {label[:60]!r} ({seen.labels[label][0]}): {why}; "
+            "`openrlhf-gtpo data prepare other --drop-ungradable` leaves such rows out.",
         )
     if len(seen.labels) == 1 and seen.count >= SAME:
         (label,) = seen.labels
@@ -201,7 +218,8 @@ def _too_few(flags: Flags, counts: list[int | None]) -> Iterator[Finding]:
 def _seen(reading: Reading) -> Seen:
     limits = reading.max_len, reading.max_new_tokens, reading.apply_chat_template, reading.input_template
     lengths = None if reading.tokenizer is None else Lengths(reading.tokenizer, *limits)
-    asks, sample, every, count, echoes = False, list[Any](), 1, 0, 0
+    asks, sample, every, count, echoes, contradicted = False, list[Any](), 1, 0, 0, 0
+    answered: dict[int, Any] = {}
     labels: dict[str, tuple[Place, int]] = {}
     digests: list[bytes] = []
     found = rows(reading.name, reading.input_key, reading.label_key, (reading.image_key,), reading.split)
@@ -209,6 +227,7 @@ def _seen(reading: Reading) -> Seen:
         if lengths is not None:
             lengths.add(row.place, row.prompt)
         digests.append(hashlib.blake2b(ascii((row.prompt, row.label)).encode(), digest_size=8).digest())
+        contradicted += _differ(answered.setdefault(hash(str(row.prompt)), row.label), row.label)
         asks = asks or "boxed" in str(row.prompt)
         if row.label is not None:
             first, times = labels.get(row.label, (row.place, 0))
@@ -218,7 +237,17 @@ def _seen(reading: Reading) -> Seen:
             sample.append(row.prompt)
         if len(sample) > SAMPLE:
             sample, every = sample[1::2], 2 * every
-    return Seen(count, asks, sample, lengths, digests, labels, echoes)
+    return Seen(count, asks, sample, lengths, digests, labels, echoes, len(answered), contradicted)
+
+
+def _differ(one: Any, other: Any) -> bool:
+    """Whether two labels are other texts, and not one number in two forms."""
+    if one == other:
+        return False
+    try:
+        return float(one) != float(other)
+    except (TypeError, ValueError):
+        return True
 
 
 def _unread(flags: Flags, name: str) -> bool:
@@ -242,11 +271,13 @@ def _tokenizer(model: str) -> Any:
     if not os.path.isdir(model):
         from huggingface_hub import try_to_load_from_cache
 
-        # Of a config.json alone, which is in the cache more often, transformers makes a tokenizer without tokens.
         cached = try_to_load_from_cache(model, "tokenizer_config.json")
         if not isinstance(cached, str):
             return None
         model = os.path.dirname(cached)
+    # Of a config.json alone transformers makes a tokenizer without tokens.
+    if not glob.glob(f"{glob.escape(model)}/*token*") and not glob.glob(f"{glob.escape(model)}/*vocab*"):
+        return None
     try:
         return tokenizer.load(model, local_files_only=True)
     except Exception:  # transformers raises many kinds
@@ -308,6 +339,11 @@ def _around(loaded: Any, flags: Flags, model: str) -> Iterator[str]:
         yield (
             f"The tokenizer of {model} puts {loaded.bos_token} before each text, but prompts are sent without it: if "
             f"the model was trained with it, give --data.input_template '{loaded.bos_token}{template or '{}'}'."
+        )
+    if chat and "strftime_now" in str(loaded.chat_template):
+        yield (
+            f"The chat template of {model} writes today's date, so that a repeated or resumed run has other prompts: "
+            "write one date into the template if they are to be the same."
         )
     if chat and (opened := _OPENS_THOUGHT.search(tokenizer.rendered(loaded, QUESTION))):
         yield (

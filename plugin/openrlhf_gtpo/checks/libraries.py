@@ -15,7 +15,7 @@ from typing import Any
 
 from math_reward.nearest import did_you_mean, nearest
 from openrlhf_gtpo.checks import Finding
-from openrlhf_gtpo.flags import parser
+from openrlhf_gtpo.flags import defaults
 from openrlhf_gtpo.model_size import config_of
 
 Flags = Mapping[str, Any]
@@ -31,10 +31,9 @@ class Nonsense(ValueError):
 
 def check(flags: Flags) -> Iterator[Finding]:
     """A fault for each flag that its library would refuse, or take without sense."""
-    defaults = vars(parser().parse_args([]))
     for flag, ask in ASKED.items():
         value = flags[flag]
-        if value == defaults[flag] or (flag.startswith("critic.") and flags["algo.advantage.estimator"] != "gae"):
+        if value == defaults()[flag] or (flag.startswith("critic.") and flags["algo.advantage.estimator"] != "gae"):
             continue
         try:
             with _silence():
@@ -102,6 +101,23 @@ def _temperature(value: float, flags: Flags) -> None:
         raise Nonsense("so that vLLM draws no tokens, and logits are divided by 0: give one above 0, such as 1.")
     if made.temperature != value:
         raise Nonsense(f"but vLLM would sample at {made.temperature}: give at least that.")
+
+
+def _greedy(value: Any, flags: Flags) -> None:
+    """Of an evaluation."""
+    from vllm.sampling_params import SamplingParams
+
+    samples = flags["eval.n_samples_per_prompt"]
+    if not SamplingParams(temperature=value).temperature and samples > 1 and flags["eval.dataset"]:
+        raise Nonsense(
+            f"so that the --eval.n_samples_per_prompt {samples} responses of a prompt are all one: set it to 1."
+        )
+
+
+def _dropout(value: float, flags: Flags) -> None:
+    _made("torch.nn:Dropout", "p")(value, flags)
+    if value == 1:
+        raise Nonsense("so that nothing passes the adapter, which learns nothing: give less than 1.")
 
 
 def _schedule(role: str) -> Ask:
@@ -183,7 +199,7 @@ ADAM, MUON = ("lr", "betas", "eps", "weight_decay"), ("lr", "momentum")
 ASKED: dict[str, Ask] = {
     "rollout.temperature": _temperature,
     "rollout.top_p": _made("vllm.sampling_params:SamplingParams", "top_p"),
-    "eval.temperature": _made("vllm.sampling_params:SamplingParams", "temperature"),
+    "eval.temperature": _greedy,
     "vllm.tensor_parallel_size": _heads,
     **{f"{role}.lr_scheduler": _schedule(role) for role in ("actor", "critic")},
     **{f"{role}.adam.{name}": _optimiser("AdamW", name) for role in ("actor", "critic") for name in ADAM},
@@ -198,6 +214,6 @@ ASKED: dict[str, Ask] = {
     "ds.grad_accum_dtype": _made("deepspeed.runtime.config:DtypeEnum", "value"),
     "ds.zpg": _made("deepspeed.runtime.zero.config:DeepSpeedZeroConfig", "zero_hpz_partition_size"),
     "ds.lora.target_modules": _targets,
-    "ds.lora.dropout": _made("torch.nn:Dropout", "p"),
+    "ds.lora.dropout": _dropout,
 }
 """Flag -> what builds, of its value, the thing that it is for."""

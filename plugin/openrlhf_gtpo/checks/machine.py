@@ -29,7 +29,7 @@ def check(flags: Mapping[str, Any]) -> Iterator[Finding]:
         yield _cluster(flags, nodes)
     elif gpu:
         yield _gpus(gpus_by_role(flags) if flags["actor.model_name_or_path"] else {})  # else a doctor's without a run
-    yield _disk(flags)
+    yield from _disk(flags)
 
 
 def _gpus(roles: Mapping[str, int]) -> Finding:
@@ -127,14 +127,22 @@ def place_of(folder: Path) -> Path:
     return next(place for place in (whole, *whole.parents) if place.exists())
 
 
-def _disk(flags: Mapping[str, Any]) -> Finding:
-    """Whether the folder of the policy can be written. Nothing is left in it."""
-    out = Path(flags["ckpt.output_dir"])
-    place = place_of(out)
-    try:
-        with tempfile.NamedTemporaryFile(dir=place):
-            pass
-    except OSError as error:
-        fix = "give another, or change its permissions"
-        return Finding("disk", "fault", f"--ckpt.output_dir {out} cannot be written ({error.strerror}): {fix}.")
-    return Finding("disk", "ok", f"{out} can be written, and {shutil.disk_usage(place).free / GIB:,.1f} GiB are free.")
+def _disk(flags: Mapping[str, Any]) -> Iterator[Finding]:
+    """Whether what the run writes can be written. Nothing is left there."""
+    names = ["ckpt.output_dir", "logger.tensorboard_dir", *["ckpt.path"] * (flags["ckpt.save_steps"] > 0)]
+    written = {name: flags[name] for name in names if flags[name]}
+    if metrics := flags["logger.metrics_path"]:
+        written["logger.metrics_path"] = os.path.dirname(metrics) or "."
+    for name, folder in written.items():
+        try:
+            with tempfile.NamedTemporaryFile(dir=place_of(Path(folder))):
+                pass
+            why = "it is a folder" if name == "logger.metrics_path" and os.path.isdir(metrics) else ""
+        except OSError as error:
+            why = error.strerror or "without a reason"
+        if why:
+            fix = "give another, or change its permissions"
+            yield Finding("disk", "fault", f"--{name} {flags[name]} cannot be written ({why}): {fix}.")
+            return
+    free = shutil.disk_usage(place_of(Path(flags["ckpt.output_dir"]))).free / GIB
+    yield Finding("disk", "ok", f"{free:,.1f} GiB are free for {flags['ckpt.output_dir']}.")

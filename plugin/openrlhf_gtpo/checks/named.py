@@ -3,8 +3,10 @@ model's hub id is looked up in Hugging Face's cache if the hub is switched off (
 valid id is accepted."""
 
 import contextlib
+import json
 import os
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from math_reward.nearest import beside, did_you_mean
@@ -20,6 +22,9 @@ from openrlhf_gtpo.data.sources import (
     records,
     where_and_inside,
 )
+
+POINTER = b"version https://git-lfs"
+"""With which a file begins that Git LFS has not fetched."""
 
 
 def faults(flags: Mapping[str, Any]) -> Iterator[str]:
@@ -83,7 +88,7 @@ def _model(flag: str, name: str, offline: bool) -> str | None:
             "the merged one"
         )
     if os.path.isfile(os.path.join(name, "config.json")):
-        return None
+        return _incomplete(flag, Path(name))
     if os.path.isdir(name):
         return f"--{flag}: the folder {name} has no config.json, so transformers cannot load a model from it"
     if os.path.isfile(name):
@@ -92,12 +97,33 @@ def _model(flag: str, name: str, offline: bool) -> str | None:
         return f"--{flag}: {wrong}"
     from huggingface_hub import try_to_load_from_cache
 
-    if not offline or isinstance(try_to_load_from_cache(name, "config.json"), str):
+    cached = try_to_load_from_cache(name, "config.json")
+    if not offline:  # the hub gives what is missing
         return None
+    if isinstance(cached, str):
+        return _incomplete(flag, Path(cached).parent)
     return (
         f"--{flag}: {_nothing(name, 'folder')}, and the hub is switched off (HF_HUB_OFFLINE) without it in its cache: "
         f"give a folder, or download it once by `HF_HUB_OFFLINE=0 hf download {name}`"
     )
+
+
+def _incomplete(flag: str, folder: Path) -> str | None:
+    """What a download or a clone has left out, of which transformers tells only as it loads: a sentence without its
+    end."""
+    files = {path.name for path in folder.iterdir()}
+    lacking = set[str]()
+    for index in folder.glob("*.index.json"):
+        with contextlib.suppress(ValueError, TypeError, KeyError):
+            lacking |= {*json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()} - files
+    for path in folder.iterdir():
+        if path.suffix in (".safetensors", ".bin", ".json", ".model") and path.is_file():
+            with path.open("rb") as file:
+                lacking |= {path.name} if file.read(len(POINTER)) == POINTER else set()
+    if not lacking:
+        return None
+    named = f"{min(lacking)}{f' and {len(lacking) - 1} more' if len(lacking) > 1 else ''}"
+    return f"--{flag}: {folder} lacks {named}, which its index or a pointer of Git LFS names: download it again"
 
 
 def _data(flag: str, name: str) -> str | None:

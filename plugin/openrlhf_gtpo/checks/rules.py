@@ -9,7 +9,7 @@ from typing import Any
 from math_reward.client.settings import check_url, speaks_grade, token_of_environment, trusted
 from openrlhf_gtpo.checks import Finding
 from openrlhf_gtpo.errors import reason
-from openrlhf_gtpo.flags import OURS, embedded, openrlhfs_refusal, service_urls, shares, whole_updates
+from openrlhf_gtpo.flags import OURS, defaults, embedded, openrlhfs_refusal, service_urls, shares, whole_updates
 
 Flags = Mapping[str, Any]
 
@@ -29,7 +29,21 @@ PAIRS = ("shaping.entropy_clip", "algo.dynamic_filtering_range", "reward.clip_ra
 """Flags that take LOW and HIGH."""
 
 INFINITE = ("ckpt.max_mem", "actor.max_norm", "critic.max_norm")
-"""Flags of which infinity is no limit."""
+"""Flags of which infinity is no limit, and nothing is below 0."""
+
+SWITCHES: dict[str, tuple[str, ...]] = {
+    "ds.lora.rank": ("ds.lora.alpha", "ds.lora.target_modules", "ds.lora.dropout"),
+    "algo.advantage.is_correction_level": tuple(
+        f"algo.advantage.is_correction_{one}" for one in ("mode", "gating", "threshold")
+    ),
+    "algo.dynamic_filtering_enable": ("algo.dynamic_filtering_range",),
+    "algo.kl.init_coef": ("algo.kl.use_loss", "algo.kl.estimator", "algo.kl.target", "algo.kl.horizon"),
+    "reward.overlong_buffer_len": ("reward.overlong_penalty_factor",),
+    "train.enable_ema": ("train.ema_beta",),
+    "train.dynamic_batch_enable": ("train.max_tokens_per_gpu", "rollout.max_tokens_per_gpu"),
+    "train.async_enable": ("train.async_queue_size", "train.partial_rollout_enable"),
+}
+"""A flag -> those that do nothing without it."""
 
 NEEDS_A_GPU = {
     "ds.load_in_4bit": "quantises with bitsandbytes",
@@ -68,6 +82,11 @@ def _of_numbers(flags: Flags) -> Iterator[str]:
     for flag, value in flags.items():
         if isinstance(value, float) and not math.isfinite(value) and flag not in INFINITE:
             yield f"--{flag} is {value}: give a finite number."
+        elif flag in INFINITE and value < 0:
+            yield f"--{flag} is {value}: give 0 or more, or inf for no limit."
+    low, high = [0.0, *flags["algo.advantage.is_correction_threshold"]][-2:]
+    if not 0 <= low < high:
+        yield f"--algo.advantage.is_correction_threshold is {low:g} {high:g}: give 0 or more, and LOW below HIGH."
     low, high = flags["algo.dynamic_filtering_range"]
     if flags["algo.dynamic_filtering_enable"] and _by_our_service(flags) and (1 <= low < high or low < high <= 0):
         yield (
@@ -82,7 +101,7 @@ def _of_numbers(flags: Flags) -> Iterator[str]:
 
 
 def _without_effect(flags: Flags) -> Iterator[str]:
-    """Evaluation data without an evaluation, and the other way round; LoRA's flags without LoRA."""
+    """Evaluation data without an evaluation, and the other way round; flags without that which switches them on."""
     data, every = flags["eval.dataset"], flags["eval.steps"]
     most = math.ceil(flags["data.max_samples"] * flags["train.num_episodes"] / flags["rollout.batch_size"])
     most = min(most, flags["train.max_steps"] or most)
@@ -92,10 +111,10 @@ def _without_effect(flags: Flags) -> Iterator[str]:
         yield f"--eval.dataset is never used: --eval.steps is {every}, and the run has {most:,} steps at most."
     elif not data and every > 0:
         yield "--eval.steps does nothing without --eval.dataset: name the data, or leave it out."
-    unset = {"alpha": 16, "target_modules": "all-linear", "dropout": 0}
-    given = [f"--ds.lora.{name}" for name, default in unset.items() if flags[f"ds.lora.{name}"] != default]
-    if given and not flags["ds.lora.rank"]:
-        yield f"{', '.join(given)} does nothing without --ds.lora.rank: give a rank, or leave it out."
+    for switch, others in SWITCHES.items():
+        given = [f"--{name}" for name in others if flags[name] != defaults()[name]]
+        if given and flags[switch] in (None, 0, "off"):
+            yield f"{', '.join(given)} does nothing without --{switch}: give it, or leave these out."
 
 
 def _of_the_run(flags: Flags) -> Iterator[str]:
@@ -320,8 +339,9 @@ def _of_the_updates(flags: Flags) -> Iterator[str]:
 
 def _of_the_guide(flags: Flags) -> Iterator[str]:
     if not flags["guide.model"]:
-        unset = {"samples": 1, "when": ["all"], "weight": 1.0, "engines": 1, "tensor_parallel_size": None}
-        changed = [f"--guide.{name}" for name, default in unset.items() if flags[f"guide.{name}"] != default]
+        changed = [
+            f"--{name}" for name, default in defaults().items() if name[:6] == "guide." and flags[name] != default
+        ]
         if changed:
             yield f"{', '.join(changed)} would do nothing: name a guide by --guide.model."
         return

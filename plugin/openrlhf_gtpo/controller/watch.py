@@ -1,4 +1,4 @@
-"""Says on the terminal that a step takes long, and what it waits for."""
+"""Says on the terminal that a step, or the start before it, takes long, and what it waits for."""
 
 import threading
 import time
@@ -11,9 +11,11 @@ FIRST_SECONDS = 600.0
 
 
 class Watch:
-    """A thread of the controller that watches its steps. It begins with the first step."""
+    """A thread of the controller that watches its steps, and one of the driver until then."""
 
-    def __init__(self) -> None:
+    def __init__(self, over: Callable[[], bool] = lambda: False) -> None:
+        """``over``: asked before each line, whether there is nothing more to watch."""
+        self._over = over
         self._what: Callable[[], str] = lambda: "its start"
         self._step = 0
         self._began = time.monotonic()
@@ -22,7 +24,7 @@ class Watch:
         self._running = False
 
     def begin(self, step: int) -> None:
-        """The step, from 1, begins."""
+        """The step, from 1, begins; 0 is the start of the run."""
         with self._changed:
             self._step, self._began, self._next = step, time.monotonic(), FIRST_SECONDS
             if not self._running:
@@ -34,9 +36,17 @@ class Watch:
         """What the step waits for from now on; a function is asked when a line is due."""
         self._what = what if callable(what) else lambda: what
 
+    def end(self) -> None:
+        """Watch no more."""
+        with self._changed:
+            self._over = lambda: True
+            self._changed.notify()
+
     def _run(self) -> None:
         while True:
             with self._changed:
+                if self._over():
+                    return
                 left = self._began + self._next - time.monotonic()
                 if left > 0:
                     self._changed.wait(left)
@@ -47,4 +57,5 @@ class Watch:
                 what = self._what()
             except Exception as error:  # an actor that has died; the run itself will say so
                 what = f"engines that do not answer ({type(error).__name__})"
-            print(f"{MARK}step {step} not done after {minutes:.3g} minutes: waiting for {what}", flush=True)
+            late = f"step {step} not done" if step else "no step begun"
+            print(f"{MARK}{late} after {minutes:.3g} minutes: waiting for {what}", flush=True)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from openrlhf_gtpo.data.formats import kind_of
 from openrlhf_gtpo.errors import SettingsError
 
 _PLAIN = re.compile(r"-?\d{1,15}(\.\d{1,6})?")
@@ -20,8 +21,8 @@ MOST = 50_000
 
 
 def ungradable(labels: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """The reference answers among ``labels``, which all differ, that the grader cannot read, each with half a sentence
-    why; and those that were not looked at.
+    """The reference answers among ``labels``, which all differ, that are none or that the grader cannot read, each
+    with half a sentence why; and those that were not looked at.
 
     Raises:
         SettingsError: the grader fails.
@@ -29,11 +30,10 @@ def ungradable(labels: Sequence[str]) -> tuple[dict[str, str], list[str]]:
     hard = [label for label in labels if not _PLAIN.fullmatch(label)]
     asked = hard[:: math.ceil(len(hard) / MOST) or 1]
     graded = grades([{"label": label} for label in asked]) if asked else []
-    bad = {
-        label: grade["detail"].partition(": ")[2].rstrip(".")
-        for label, grade in zip(asked, graded, strict=True)
-        if grade["verdict"] == "bad_reference"
-    }
+    bad = {label: "it is a proof or a note, and no answer" for label in asked if kind_of(label) == "proof"}
+    for label, grade in zip(asked, graded, strict=True):
+        if grade["verdict"] == "bad_reference":
+            bad[label] = grade["detail"].partition(": ")[2].rstrip(".")
     return bad, [*set(hard).difference(asked)]
 
 

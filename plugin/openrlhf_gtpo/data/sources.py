@@ -133,6 +133,8 @@ def _object(place: Place, content: bytes) -> dict[str, Any]:
     try:
         return object_of(content)
     except NoRow as error:
+        if content.startswith(b"version https://git-lfs"):
+            raise DataUnusable(f"{place.source} is a pointer of Git LFS: fetch the file by `git lfs pull`.") from None
         raise DataUnusable(f"{place}: it {error.brief}: fix or remove it.") from None
 
 

@@ -15,6 +15,10 @@ ANSWER_FIELDS = ("ground_truth", "answer", "final_answer", "label", "reference",
 """Names of a reference answer, as fields of an object too."""
 LIST_OF_TEXTS = re.compile(r"""\s*\[\s*(["']).*\1\s*,?\s*\]\s*""", re.DOTALL)
 
+CHAT = re.compile(r"""\s*\[\s*\{\s*["'](?:role|content)["']\s*:""")
+ASKING = ("user", "tool", "function", "ipython", "observation")
+"""Roles of a chat's last message that a model answers."""
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -113,13 +117,19 @@ def _prompt(place: Place, values: dict[str, Any], key: str) -> Any:
     prompt = values.get(key)
     if prompt is None:
         raise _missing(place, values, key, "--data.input_key")
+    if isinstance(prompt, str) and CHAT.match(prompt):  # as a cell of a file without lists has it
+        prompt = _list_in(prompt) or prompt
     asked = prompt.strip() if isinstance(prompt, str) else messages_of(prompt)
     if asked is None:
         raise DataUnusable(f"{place}: its {key!r} is neither a text nor a list of chat messages: write one of these.")
-    if not asked:
+    last = asked[-1] if isinstance(asked, list) and asked else None
+    if not asked or (last and not str(last["content"] or "").strip()):
         raise DataUnusable(f"{place}: its {key!r} is empty: give a prompt, or remove the {place.kind}.")
-    if isinstance(asked, list) and asked[-1]["role"] == "assistant":
-        raise DataUnusable(f"{place}: its {key!r} ends with the assistant's answer: leave that message out.")
+    if last and last["role"] not in ASKING:
+        raise DataUnusable(
+            f"{place}: its {key!r} ends with a message of {last['role']!r}, and an answer follows one of the user: "
+            "leave that message out, or rename its role."
+        )
     return asked if isinstance(asked, list) else prompt
 
 

@@ -1,6 +1,7 @@
 """The policy's tokenizer and its chat template, as OpenRLHF uses them."""
 
 import os
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -114,6 +115,10 @@ class Lengths:
         self._long: list[tuple[int, Place]] = []
         self._count = 0
         self._around = self.tokens("x") if self._text_only else 0
+        frame = rendered(tokenizer, "x") if chat and self._text_only else ""
+        special = [one.content for one in tokenizer.added_tokens_decoder.values() if one.special] if frame else []
+        self._markers = re.compile("|".join(re.escape(one) for one in special if one in frame) or r"(?!)")
+        self._marked: list[tuple[Place, str]] = []
 
     def add(self, place: Place, prompt: Any) -> None:
         """Look at one more prompt.
@@ -127,10 +132,12 @@ class Lengths:
             raise DataUnusable(f"{place}: its prompt is a list of chat messages: add --data.apply_chat_template.")
         if not self._text_only:
             return
+        if marker := self._markers.search(str(prompt)):
+            self._marked.append((place, marker[0]))
         # A token has a byte of the text or more, so that few prompts have to be cut into tokens.
         most = sum(len(str(message["content"]).encode()) + self._around for message in messages)
         roles = tuple(str(message["role"]) for message in messages)
-        if most <= self._room and roles in self._roles:
+        if most <= self._room and roles in self._roles and all(type(one["content"]) is str for one in messages):
             return
         try:
             tokens = self.tokens(prompt)
@@ -139,6 +146,13 @@ class Lengths:
                 f"{place}: the chat template cannot render its prompt ({reason(error)}): fix it."
             ) from None
         self._roles.add(roles)
+        if messages is prompt and any(isinstance(one["content"], list) for one in messages):
+            text = rendered(self._tokenizer, prompt)
+            if any(isinstance(one["content"], list) and str(one["content"]) in text for one in messages):
+                raise DataUnusable(
+                    f"{place}: its prompt has a message of several parts, which the chat template prints as a list: "
+                    "write its content as one text."
+                )
         if tokens > self._room:
             self._long.append((tokens, place))
 
@@ -152,6 +166,17 @@ class Lengths:
             f"({self._limits}), in {places([place for _, place in self._long])}, the longest {most:,} in "
             f"{longest.kind} {longest.number}; OpenRLHF would cut off their beginning: raise --data.max_len or leave "
             "them out."
+        )
+
+    def warning(self) -> str | None:
+        """The sentence about all prompts that seem to be rendered before."""
+        if not self._marked:
+            return None
+        place, marker = self._marked[0]
+        return (
+            f"{place.source}: {len(self._marked):,} of {self._count:,} prompts, in "
+            f"{places([place for place, _ in self._marked])}, have {marker}, which the chat template writes too, as "
+            "if they were rendered before: give the questions alone, or leave --data.apply_chat_template out."
         )
 
     def tokens(self, prompt: Any) -> int:

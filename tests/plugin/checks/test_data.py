@@ -117,6 +117,50 @@ def test_labels_that_are_the_prompt_or_all_the_same_are_told(check: Check, writt
     assert not [one for one in check(written(*[GOOD] * 7)) if one.check == "references"]
 
 
+def test_a_proof_in_place_of_an_answer_teaches_nothing(check: Check, written: Write) -> None:
+    path = written(*[GOOD | {"label": label} for label in ("42", "see proof", "Q.E.D.", "no solution")])
+    (found,) = [one for one in check(path) if one.check == "references"]
+    assert_refusal(found.sentence, str(path), "2 of 4", "line 2", "proof", "--drop-ungradable")
+
+
+def test_one_prompt_with_two_answers_is_told(check: Check, written: Write) -> None:
+    twice = [GOOD, GOOD, GOOD | {"label": "43"}]
+    assert any("1 rows have the prompt of an earlier row" in one.sentence for one in check(written(*twice)))
+    assert {one.state for one in check(written(*twice[:2], GOOD | {"label": "42.0"}))} == {"ok"}, "the same number"
+
+
+def test_rows_that_repeat_a_few_prompts_are_told(check: Check, written: Write) -> None:
+    few = [{"input": f"{BOXED} {n}", "label": str(n)} for n in range(2)]
+    assert any("20 rows have only 2 prompts" in one.sentence for one in check(written(*few * 10)))
+    assert {one.state for one in check(written(*few * 9))} == {"ok"}
+
+
+def test_prompts_that_were_rendered_before_are_told_where_the_template_is_applied_again(
+    check: Check, written: Write, policy: Path
+) -> None:
+    told = "--data.apply_chat_template"
+    once = data.tokenizer.rendered(data.tokenizer.load(str(policy)), BOXED)
+    path = written(GOOD, {"input": once, "label": "42"})
+    (found,) = check(path, told)
+    assert found.state == "warning"
+    assert_refusal(found.sentence, str(path), "1 of 2 prompts, in line 2", "<user>", told)
+    assert {one.state for one in check(path)} == {one.state for one in check(written(GOOD), told)} == {"ok"}
+
+
+def test_a_message_of_parts_is_refused_where_the_template_prints_a_list(
+    check: Check, written: Write, policy: Path
+) -> None:
+    parts = {"input": [{"role": "user", "content": [{"type": "text", "text": BOXED}]}], "label": "42"}
+    path, told = written(GOOD, parts), "--data.apply_chat_template"
+    assert_refusal(fault(check(path, told)), f"{path}, line 2", "one text")
+    (template,) = policy.glob("*.jinja")
+    texts = "{{ (m.content if m.content is string else m.content[0].text) + 'b' }}"
+    template.write_text(
+        f"{{% for m in messages %}}{texts}{{% endfor %}}{{% if add_generation_prompt %}}a{{% endif %}}"
+    )
+    assert {one.state for one in check(path, told)} == {"ok"}, "which reads them"
+
+
 def test_prompts_that_do_not_ask_for_a_boxed_answer_are_told(check: Check, written: Write) -> None:
     path = written({"input": "What is 1 + 1?", "label": "2"})
     assert check(path)[0].state == "warning"
@@ -249,6 +293,8 @@ def test_what_stands_around_a_prompt_and_a_model_may_not_expect_is_told(
     for opened in ("<think>\n", "<seed:think>", "[THINK]"):
         template.write_text(plain + "{% if add_generation_prompt %}{{ " + json.dumps(opened) + " }}{% endif %}")
         assert_refusal(warned(chat)[0], str(policy), opened.strip(), "--rollout.max_new_tokens")
+    template.write_text("{{ strftime_now('%Y') }}" + plain)
+    assert_refusal(warned(chat)[0], str(policy), "date")
     template.write_text(plain)
 
     tokens = data.tokenizer.load(str(policy))

@@ -86,6 +86,14 @@ REFUSED: list[tuple[str, ...]] = [
     ("--ds.lora.rank -1", "at least 0"),
     ("--ds.lora.alpha 0 --ds.lora.rank 8", "at least 1"),
     ("--ds.lora.dropout 2 --ds.lora.rank 8", "between 0 and 1, but got 2.0."),
+    ("--ds.lora.dropout 1 --ds.lora.rank 8", "1.0", "less than 1."),
+    ("--actor.max_norm -1", "-1.0", "0 or more"),
+    ("--ckpt.max_mem -1", "-1.0", "0 or more"),
+    ("--algo.advantage.gamma 2", "at most 1"),
+    ("--algo.kl.target -1", "at least 0"),
+    ("--reward.overlong_penalty_factor -1", "at least 0"),
+    (f"--eval.temperature 0 {EVALUATED}", "0.0", "--eval.n_samples_per_prompt 3"),
+    (f"--algo.advantage.is_correction_threshold 2 0.5 {CORRECTED} token", "2 0.5", "LOW below HIGH"),
     ("--logger.logging_steps 0", "at least 1"),
     ("--ckpt.save_steps 0", "0", "-1 for never"),
     ("--eval.steps 0", "0", "-1 for never"),
@@ -101,7 +109,6 @@ REFUSED: list[tuple[str, ...]] = [
     ("--ds.lora.target_modules q_projj --ds.lora.rank 8", "no q_projj: did you mean q_proj?"),
     ("--ds.lora.target_modules q_proj v_projj --ds.lora.rank 8", "no v_projj: did you mean v_proj?"),
     ("--ds.lora.target_modules q_proj proj --ds.lora.rank 8", "no proj"),
-    ("--ds.lora.target_modules all-linear --ds.lora.rank 8", "leave the flag out for all linear layers."),
     ("--ds.lora.target_modules norm --ds.lora.rank 8", "Qwen2RMSNorm", "is not supported."),
     ("--algo.dynamic_filtering_range 1 2 --algo.dynamic_filtering_enable", "1.0 2.0", "from 0 to 1"),
     ("--algo.dynamic_filtering_range 1 0 --algo.dynamic_filtering_enable", "1.0 0.0", "LOW", "HIGH"),
@@ -138,7 +145,10 @@ def test_a_value_that_its_library_refuses_or_takes_without_sense_is_refused_and_
         f"{TWO} 0.3,0.7 --data.dataloader_num_workers 2 --train.seed 4294967295",
         "--ds.lora.rank 8 --ds.lora.alpha 1 --ds.lora.dropout 0.1",
         f"{LORA} self_attn.q_proj lm_head",
-        "--ds.grad_accum_dtype fp32 --ds.zero_stage 3 --train.ema_beta 1",
+        f"{LORA} all-linear",
+        f"--eval.temperature 0 {EVALUATED} --eval.n_samples_per_prompt 1",
+        "--algo.kl.init_coef 0.01 --algo.kl.use_loss --algo.kl.estimator k2",
+        "--ds.grad_accum_dtype fp32 --ds.zero_stage 3 --train.enable_ema --train.ema_beta 1",
         "--vllm.tensor_parallel_size 2 --vllm.gpu_memory_utilization 1",
         f"{FILTERED} -1 0.1",
         f"{FILTERED} 2 3 --reward.remote_url http://127.0.0.1:9/of_ones_own",
@@ -158,6 +168,12 @@ def test_unusual_values_are_taken(said: Said, flags: str) -> None:
         ("--eval.dataset held.jsonl --eval.steps 9 --train.max_steps 8", ["--eval.steps is 9", "8 steps"]),
         ("--eval.steps 5", ["--eval.steps", "--eval.dataset"]),
         ("--ds.lora.alpha 8 --ds.lora.dropout 0.1", ["--ds.lora.alpha, --ds.lora.dropout", "--ds.lora.rank"]),
+        (
+            "--algo.dynamic_filtering_range 0.2 0.8",
+            ["--algo.dynamic_filtering_range", "--algo.dynamic_filtering_enable"],
+        ),
+        ("--algo.kl.use_loss", ["--algo.kl.use_loss", "--algo.kl.init_coef"]),
+        ("--algo.advantage.is_correction_threshold 2", ["threshold", f"{CORRECTED}"]),
     ],
 )
 def test_what_would_do_nothing_is_a_warning(said: Said, flags: str, words: list[str]) -> None:
@@ -203,7 +219,7 @@ def test_libraries_do_not_write_into_the_terminal_and_nothing_of_ours_is_lost(
             os.write(stream, b"a greeting")
 
     monkeypatch.setattr("numpy.random.RandomState", loud)
-    with open(os.dup(1), "w") as buffered:
+    with open(1, "w", closefd=False) as buffered:
         monkeypatch.setattr(sys, "stdout", buffered)
         print("ours", end="")
         said("--train.seed 7")

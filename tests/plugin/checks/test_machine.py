@@ -83,9 +83,19 @@ def test_a_folder_that_cannot_be_written_is_refused_and_nothing_is_left_in_one_t
     parse: Callable[..., dict[str, Any]], tmp_path: Path
 ) -> None:
     (tmp_path / "file").touch()
-    for out, state in ((tmp_path / "file" / "out", "fault"), (tmp_path / "new" / "out", "ok")):
-        (found,) = machine.check(parse(f"--ckpt.output_dir={out}"))
-        assert found.state == state, found
+    inside, new, to = tmp_path / "file" / "out", tmp_path / "new" / "out", "--ckpt.output_dir"
+    for words, named in (
+        ([to, inside], to),
+        ([to, new, "--logger.metrics_path", new / "metrics.jsonl"], None),
+        ([to, new, "--logger.metrics_path", tmp_path], "it is a folder"),
+        ([to, new, "--logger.metrics_path", inside], "--logger.metrics_path"),
+        ([to, new, "--logger.tensorboard_dir", inside], "--logger.tensorboard_dir"),
+        ([to, new, "--ckpt.path", inside, "--ckpt.save_steps", 1], "--ckpt.path"),
+        ([to, new, "--ckpt.path", inside], None),
+    ):
+        (found,) = machine.check(parse(*words))
+        assert found.state == ("fault" if named else "ok"), found
+        assert (named or "are free") in found.sentence
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 

@@ -54,6 +54,28 @@ def test_a_folder_without_a_model_and_a_file_are_refused(here: Path, name: str, 
     assert_refusal(str(model(name)), "--actor.model_name_or_path", name, what.format(here=here))
 
 
+INDEX = '{"weight_map": {"a": "1.safetensors", "b": "2.safetensors", "c": "3.safetensors"}}'
+
+
+@pytest.mark.parametrize(
+    ("files", "lacks"),
+    [
+        ({"model.safetensors.index.json": INDEX, "2.safetensors": "{}"}, "1.safetensors and 1 more, "),
+        ({"model.safetensors": "version https://git-lfs.github.com/spec/v1\n"}, "model.safetensors, "),
+        ({"tokenizer.json": "version https://git-lfs.github.com/spec/v1\n"}, "tokenizer.json, "),
+        ({"model.safetensors.index.json": INDEX, "1.safetensors": "", "2.safetensors": "", "3.safetensors": ""}, None),
+        ({"model.safetensors": "weights", "odd.index.json": "[1]", "cut.index.json": "{"}, None),
+    ],
+)
+def test_a_model_that_is_half_there_is_refused(here: Path, files: dict[str, str], lacks: str | None) -> None:
+    for name, content in files.items():
+        (here / "model" / name).write_text(content)
+    if lacks is None:
+        assert model("model") is None
+    else:
+        assert_refusal(str(model("model")), "--actor.model_name_or_path", f"model lacks {lacks}")
+
+
 def test_a_hub_id_is_believed_online_and_looked_for_in_the_cache_offline(here: Path) -> None:
     assert model("Qwen/Qwen2.5-7B", offline=False) is None
     assert_refusal(str(model("Qwen/Qwen2.5-7B")), "--actor.model_name_or_path", "HF_HUB_OFFLINE", "Qwen/Qwen2.5-7B")

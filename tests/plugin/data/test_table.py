@@ -130,6 +130,15 @@ def test_chats_keep_every_turn_and_verls_labels_are_read(write: Callable[..., st
     assert [row.label for row in found] == ["2", "4"]
 
 
+@pytest.mark.parametrize("written", [json.dumps, str, lambda chat: json.dumps(chat, indent=1)])
+def test_a_chat_in_a_cell_of_text_is_a_chat_and_mathematics_is_none(
+    written: Callable[[Any], str], tmp_path: Path
+) -> None:
+    texts = [written(CHATS[1]), '[{"role": "user", "content": "cut', "[{1}, {2}] has how many sets?"]
+    source = cells(tmp_path, [{"input": text, "label": "1"} for text in texts])
+    assert [row.prompt for row in rows(source, "input", "label")] == [CHATS[1], *texts[1:]]
+
+
 @pytest.mark.parametrize(
     ("value", "label"),
     [
@@ -178,7 +187,11 @@ def test_digits_that_a_number_would_lose_are_kept_where_the_file_has_them(tmp_pa
 
 BAD: list[tuple[Callable[..., str], dict[str, Any], str]] = [
     (lines, {"label": {"style": "rule"}}, "line 3: its 'label' is an object"),
-    (lines, {"input": CHATS[1][:2]}, "line 3: its 'input' ends with the assistant's answer"),
+    (lines, {"input": CHATS[1][:2]}, "line 3: its 'input' ends with a message of 'assistant'"),
+    (lines, {"input": [{"role": "human", "content": "1+1?"}]}, "line 3: its 'input' ends with a message of 'human'"),
+    (cells, {"input": json.dumps(CHATS[0][:1])}, "row 3: its 'input' ends with a message of 'system'"),
+    (lines, {"input": [{"role": "user", "content": " "}]}, "line 3: its 'input' is empty"),
+    (lines, {"input": "[{'role': 'user', 'content': ''}]"}, "line 3: its 'input' is empty"),
     (array, {"label": None}, "row 3: its 'label' is null"),
     (cells, {"label": ""}, "row 3: its 'label' is empty"),
     (parquet, {"label": None}, "row 3: its 'label' is null"),
