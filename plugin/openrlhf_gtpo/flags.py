@@ -30,10 +30,9 @@ from math_reward import nearest
 from math_reward.nearest import did_you_mean
 from openrlhf_gtpo.device import choose_device
 from openrlhf_gtpo.errors import SettingsError, reason
+from openrlhf_gtpo.registry import OTHER_NAMES, OURS
 
 PROGRAM = "openrlhf-gtpo train"
-OURS = ("gtpo", "grpo_s")
-"""Estimators that OpenRLHF does not have; `openrlhf_gtpo.algorithms.estimators` has their functions."""
 MOST_AT_ONCE = 1024
 """The default of ``--vllm.max_num_seqs`` is never higher: vLLM's own limit for batches on large GPUs."""
 SUPPORTED = ("0.11.2", "0.12")
@@ -80,7 +79,7 @@ class Help(argparse.Action):
             parser._action_groups = [group for group in parser._action_groups if group.title in GROUPS]
             parser.epilog = (
                 "OpenRLHF's own flags are taken too (--help-all lists them), such as --algo.advantage.estimator: "
-                "gtpo, grpo_s, any of OpenRLHF's, or a function of your own, FILE.py:NAME."
+                f"{', '.join(OURS)}, any of OpenRLHF's, or a function of your own, FILE.py:NAME."
             )
         parser.print_help()
         parser.exit()
@@ -238,8 +237,7 @@ def _guide(add: Add) -> None:
 
 def _estimator(known: list[str]) -> Callable[[str], str]:
     def parse(text: str) -> str:
-        if text == "grpo":
-            return "group_norm"  # OpenRLHF's name for it
+        text = OTHER_NAMES.get(text, text)
         if text not in known and ".py:" not in text:
             near = did_you_mean(text, known, f"it is {', '.join(known)} or FILE.py:NAME").rstrip(".")
             raise argparse.ArgumentTypeError(f"there is no {text!r}{near}")

@@ -9,7 +9,8 @@ from typing import Any
 from math_reward.client.settings import check_url, speaks_grade, token_of_environment, trusted
 from openrlhf_gtpo.checks import Finding
 from openrlhf_gtpo.errors import reason
-from openrlhf_gtpo.flags import OURS, defaults, embedded, openrlhfs_refusal, service_urls, shares, whole_updates
+from openrlhf_gtpo.flags import defaults, embedded, openrlhfs_refusal, service_urls, shares, whole_updates
+from openrlhf_gtpo.registry import RECORDS, Record
 
 Flags = Mapping[str, Any]
 
@@ -192,7 +193,8 @@ def _of_the_estimator(flags: Flags) -> Iterator[str]:
         flags[flag]
         for flag in ("algo.advantage.estimator", "rollout.n_samples_per_prompt", "shaping.top_entropy_share")
     )
-    if name not in OURS and not in_a_file(name):
+    record = RECORDS.get(name, Record())
+    if (name not in RECORDS or record.openrlhfs_own) and not in_a_file(name):
         return
     for flag, default in WITHOUT_MEANING.items():
         if (tuple(flags[flag]) if isinstance(default, tuple) else flags[flag]) != default:
@@ -203,16 +205,16 @@ def _of_the_estimator(flags: Flags) -> Iterator[str]:
             f"--rollout.n_samples_per_prompt is {samples}, but {name} compares the responses of a group: use 2 or "
             "more (GTPO's paper uses 16)."
         )
-    if name in OURS:
+    if record.needs_correctness:
         yield from _scores_of_a_model(flags, name)
-    if name == "grpo_s" and share != 1:
+    if record.per_response and share != 1:
         yield (
-            f"--shaping.top_entropy_share is {share}, but grpo_s has one ratio and one advantage per response, so it "
+            f"--shaping.top_entropy_share is {share}, but {name} has one ratio and one advantage per response, so it "
             "cannot leave out single tokens: leave it at 1."
         )
-    if name == "grpo_s" and _corrects(flags):
+    if record.per_response and _corrects(flags):
         yield (
-            "--algo.advantage.is_correction_* weights single tokens, but grpo_s has one ratio per response: leave it "
+            f"--algo.advantage.is_correction_* weights single tokens, but {name} has one ratio per response: leave it "
             "out."
         )
 
@@ -346,10 +348,10 @@ def _of_the_guide(flags: Flags) -> Iterator[str]:
             yield f"{', '.join(changed)} would do nothing: name a guide by --guide.model."
         return
     name = flags["algo.advantage.estimator"]
-    if name not in (*OURS, "group_norm") and not in_a_file(name):
+    if name not in RECORDS and not in_a_file(name):
         yield (
             f"--algo.advantage.estimator {name} cannot compute advantages over the policy's and the guide's responses "
-            f"together: use one of {', '.join((*OURS, 'group_norm'))} with a guide."
+            f"together: use one of {', '.join(RECORDS)} with a guide."
         )
     if name == "group_norm":  # others say it themselves
         yield from _kl_in_the_reward(flags, "the rewards of the guide's responses too")

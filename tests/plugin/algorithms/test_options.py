@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from openrlhf_gtpo.algorithms.estimators import ESTIMATORS, small_batch
-from openrlhf_gtpo.flags import shaping_flags
+from openrlhf_gtpo.flags import parse, shaping_flags
+from openrlhf_gtpo.registry import RECORDS, label_of
 
 FOR_ANY_ESTIMATOR = {"grop", "top_entropy_share", "save_rollouts"}
 """What training reads itself: `test_experience.py` and `test_training.py` have their effects."""
@@ -48,3 +49,11 @@ def test_each_option_of_an_estimator_changes_advantages(name: str, option: str) 
             advantages = [function(batch, **given).advantages for given in (default, default | {option: value})]
             changed += not torch.allclose(*advantages, atol=1e-3)
         assert changed, f"--shaping.{option} {value} changes nothing"
+
+
+def test_each_record_has_its_function_and_is_a_choice_of_the_parser() -> None:
+    assert set(RECORDS) == set(ESTIMATORS)
+    for name in RECORDS:
+        given = vars(parse(["--device", "cpu", "--algo.advantage.estimator", name]))
+        assert given["algo.advantage.estimator"] == name
+    assert list(map(label_of, ("grpo", "gtpo", "rloo", "my/a.py:idea"))) == ["GRPO", "GTPO", "rloo", "a.py:idea"]
