@@ -50,7 +50,10 @@ of_the_gpus() { # of_the_gpus FIELD: what nvidia-smi says, a line for each GPU; 
 check_machine() { # all that is missing, a line each
     local found place=$venv free
     found=$(of_the_gpus driver_version | head -n 1)
-    if [ -z "$found" ]; then
+    if [ -z "$found" ] && [ "$only" = --check ]; then
+        echo "no driver answers (nvidia-smi): install one, $driver or later. Only an image, or an environment for another" \
+            "machine, can be made without one."
+    elif [ -z "$found" ]; then
         echo "launch/setup_gpu.sh: no driver answers here, so this makes an image, or is for another machine." >&2
     elif [ "${found%%.*}" -lt $driver ] && [ -z "${ANY_DRIVER:-}" ]; then
         echo "the driver is $found, but CUDA 13.0 needs $driver or later: install one. On data-centre GPUs the package" \
@@ -81,12 +84,13 @@ architectures() { # of this machine's GPUs, as flash-attn names them; nothing wi
     of_the_gpus compute_cap | sed 's/^8\..*/80/; s/\.//' | sort -u | paste -s -d ';'
 }
 
-[ $# = 0 ] || [ "$*" = --check ] || fail "takes --check and nothing else, not '$*'."
+only=$*
+[ $# = 0 ] || [ "$only" = --check ] || fail "takes --check and nothing else, not '$*'."
 [ -z "$flash_attn" ] || [ -f "$flash_attn" ] || fail "FLASH_ATTN is $flash_attn, but there is no such wheel."
 base=$(find_python)
 missing=$(check_machine)
 [ -z "$missing" ] || fail "$missing"
-if [ "$*" = --check ]; then
+if [ "$only" = --check ]; then
     echo "This machine has what the environment needs."
     exit
 fi

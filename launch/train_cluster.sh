@@ -126,7 +126,8 @@ flags=(
     --rollout.n_samples_per_prompt 8
     --rollout.max_new_tokens 40
 )
-[[ $DEVICE = gpu || $PRESET != dapo* ]] || flags+=(--reward.overlong_buffer_len 10) # of the 40
+[[ $DEVICE = gpu || $PRESET != dapo* ]] ||
+    flags+=(--reward.overlong_buffer_len 10 --rollout.over_sampling_batch_size 32) # of the 40, for the 16
 # Engine and policy round differently, so a token's probability differs; OpenRLHF leaves out tokens where it does by much.
 [ "$PRESET" = grpo_s ] || flags+=(--algo.advantage.is_correction_level token)
 [ -z "${REWARD_URL:-}" ] || flags+=(--reward.remote_url "$REWARD_URL")

@@ -66,12 +66,15 @@ if ((GPU_GB >= 78)); then
     learn=16384 score=32768
 elif ((GPU_GB >= 46)); then
     learn=8192 score=12288
-else
+elif [ "$SIZE" = 0.5b ]; then
     learn=4096 score=8192
+else
+    learn=2048 score=4096 # a card of 24 GB has 22.5 GiB
 fi
 
 preset=${PRESET:-gtpo}
 steps=${STEPS:-100}
+prompts=128 # at once, where some are filtered; a step has half as many
 [[ $steps =~ ^[1-9][0-9]*$ ]] || fail "STEPS is $steps, but needs to be a whole number from 1 up."
 out=${OUT:-$HOME/checkpoints/$preset-$SIZE-$TASK}
 flags=(
@@ -84,7 +87,7 @@ flags=(
     --data.apply_chat_template
     --data.max_len "$length"
     --rollout.max_new_tokens "$answer"
-    --rollout.batch_size 64
+    --rollout.batch_size $((prompts / 2))
     --rollout.n_samples_per_prompt 8
     --train.batch_size 128
     --train.dynamic_batch_enable
@@ -116,7 +119,7 @@ else
     flags+=(--ds.enable_sleep --vllm.gpu_memory_utilization 0.75)
 fi
 if [ -n "${REHEARSE:-}" ]; then
-    answer=40
+    answer=40 prompts=32
     flags+=(
         --device cpu
         --data.max_len 96
@@ -131,7 +134,7 @@ fi
 # Engine and policy round differently, so a token's probability differs; OpenRLHF leaves out tokens where it does by much.
 [ "$preset" = grpo_s ] || flags+=(--algo.advantage.is_correction_level token)
 if [ "$preset" = dapo ]; then
-    flags+=(--reward.overlong_buffer_len $((answer / 4)))
+    flags+=(--reward.overlong_buffer_len $((answer / 4)) --rollout.over_sampling_batch_size "$prompts")
 fi
 echo "launch/train_one_gpu.sh: $preset for ${MODEL:-$model} on ${DATA:-$data}, one GPU of $GPU_GB GiB; everything goes to $out" >&2
 exec "$python" -m openrlhf_gtpo.train "${flags[@]}" "$@"

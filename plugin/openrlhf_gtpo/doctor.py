@@ -2,7 +2,8 @@
 command, as it is; without any the machine alone is checked. The checks are those that training itself begins with.
 
 --run also trains here, in some minutes: entropies of a real engine against a forward pass in float32, three steps
-of a small policy with random weights, and two more, resumed from its checkpoint. Nothing is downloaded.
+of a small policy with random weights, and two more, resumed from its checkpoint. Nothing is downloaded. --gpus N
+trains with ZeRO-3 on N GPUs, on a CPU in N processes, and looks whether the checkpoint is refused on another number.
 
 Exit status: 0 if nothing has to be fixed, 1 if something has to, 2 for a command line that is refused."""
 
@@ -36,9 +37,9 @@ SIZES = {
 """On a GPU 0.1 billion parameters; on a CPU the smallest model that vLLM accepts."""
 FLAGS = {
     "cpu": "--algo.advantage.estimator=gtpo --algo.kl.init_coef=0 --data.input_key=input --data.label_key=label "
-    "--data.apply_chat_template --data.max_len=128 --rollout.batch_size=8 --rollout.n_samples_per_prompt=8 "
-    "--rollout.micro_batch_size=16 --rollout.max_new_tokens=32 --train.batch_size=32 --train.micro_batch_size=8 "
-    "--actor.num_gpus_per_node=1 --vllm.num_engines=1 --ckpt.save_steps=1 --ds.packing_samples"
+    "--data.apply_chat_template --data.max_len=128 --rollout.n_samples_per_prompt=8 "
+    "--rollout.micro_batch_size=8 --rollout.max_new_tokens=32 --train.micro_batch_size=8 --ckpt.save_steps=1 "
+    "--ds.packing_samples"
 }
 FLAGS["gpu"] = (
     f"{FLAGS['cpu']} --train.colocate_all --vllm.enable_sleep --ds.enable_sleep --vllm.sync_backend=nccl "
@@ -67,18 +68,25 @@ def main(argv: Sequence[str]) -> int:
         SettingsError: the command line is refused.
     """
     parser = argparse.ArgumentParser(
-        prog="openrlhf-gtpo doctor", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="openrlhf-gtpo doctor",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,  # else a misspelt flag of training would be one of these
     )
     parser.add_argument("--run", action="store_true", help="also train here, for some minutes")
     parser.add_argument("--model", help="what --run tries, a folder or a hub id (a small one with random weights)")
+    parser.add_argument("--gpus", type=int, help="on how many --run trains, each with an engine (1)")
     own, words = parser.parse_known_args([word for word in argv if word != "--"])
-    if own.model and not own.run:
-        raise SettingsError("--model is what --run tries: add --run, or leave it out.")
-    given = vars(flags.parse(words, ["--run", "--model"]))
+    for name in ("model", "gpus"):
+        if getattr(own, name) is not None and not own.run:
+            raise SettingsError(f"--{name} is for --run: add --run, or leave it out.")
+    if own.gpus is not None and own.gpus < 1:
+        raise SettingsError(f"--gpus is {own.gpus}, but needs to be at least 1.")
+    given = vars(flags.parse(words, ["--run", "--model", "--gpus"]))
     if given["device"] == "cpu":
         importlib.import_module("openrlhf_gtpo.cpu.platform").prepare(given)
     count = {"ok": 0, "warning": 0, "fault": 0}
-    for finding in _findings(given, own.run, own.model):
+    for finding in _findings(given, own.run, own.model, own.gpus or 1):
         count[finding.state] += 1
         begin = f"{finding.state:<7}  {finding.check}: "
         print(textwrap.fill(f"{begin}{finding.sentence}", WIDTH, subsequent_indent=" " * 9), flush=True)
@@ -86,25 +94,27 @@ def main(argv: Sequence[str]) -> int:
     return int(count["fault"] > 0)
 
 
-def _findings(given: Mapping[str, Any], run: bool, model: str | None) -> Iterator[Finding]:
+def _findings(given: Mapping[str, Any], run: bool, model: str | None, gpus: int) -> Iterator[Finding]:
     """What training would find with these flags, then what it does here."""
     yield from checks.of_the_machine(given)
     if given["actor.model_name_or_path"] or given["data.prompt_dataset"]:
         yield from checks.of_the_command(given)
     if run:
-        yield from _run(given["device"], model or given["actor.model_name_or_path"])
+        yield from _run(given["device"], model or given["actor.model_name_or_path"], gpus)
 
 
-def _run(device: str, model: str | None) -> Iterator[Finding]:
+def _run(device: str, model: str | None, gpus: int) -> Iterator[Finding]:
     out = Path(tempfile.mkdtemp(prefix="openrlhf-gtpo-doctor-"))
-    make_task(out, device)
+    make_task(out, device, gpus)
     model = model or str(out / "model")
     parts: dict[str, Callable[[], str]] = {
         "reward service": lambda: reward_service(out),
         "entropies": lambda: _alone(out / "entropies.log", entropies, model, device),
-        "training": lambda: train(out, model, device, 3),
-        "resume": lambda: train(out, model, device, 5, "--ckpt.load_enable"),
+        "training": lambda: train(out, model, device, gpus, 3),
+        "resume": lambda: train(out, model, device, gpus, 5, "--ckpt.load_enable"),
     }
+    if gpus > 1:
+        parts["resume on fewer"] = lambda: refused(out, model, device, gpus - 1)
     for name, part in parts.items():
         begin = time.monotonic()
         try:
@@ -170,7 +180,7 @@ def entropies(model: str, device: str) -> str:
     return f"{apart:.1e} nats from a float32 forward pass on average"
 
 
-def make_task(out: Path, device: str) -> None:
+def make_task(out: Path, device: str, gpus: int = 1) -> None:
     """A policy with random weights, prompts and a reward function."""
     import torch
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
@@ -197,21 +207,38 @@ def make_task(out: Path, device: str) -> None:
     )
     Qwen2ForCausalLM(config).to(torch.bfloat16).save_pretrained(out / "model")
     tokenizer.save_pretrained(out / "model")
-    lines = [json.dumps({"input": f"What is {n} + {n}?", "label": str(2 * n)}) for n in range(64)]
+    lines = [json.dumps({"input": f"What is {n} + {n}?", "label": str(2 * n)}) for n in range(64 * gpus)]
     (out / "prompts.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     (out / "reward.py").write_text(REWARD, encoding="utf-8")
 
 
-def train(out: Path, model: str, device: str, steps: int, *more: str) -> str:
-    """Train up to step ``steps`` with the flags of a GPU's command line, and look at the metrics."""
-    from openrlhf_gtpo.controller.metrics import weights_differ
-
+def _trained(
+    out: Path, model: str, device: str, gpus: int, steps: int, *more: str
+) -> subprocess.CompletedProcess[str]:
+    """Training up to step ``steps`` with the flags of a GPU's command line, as many updates on any number of them."""
     named = {"device": device, "train.max_steps": steps, "actor.model_name_or_path": model}
     named |= {"data.prompt_dataset": out / "prompts.jsonl", "reward.remote_url": out / "reward.py"}
     named |= {"ckpt.output_dir": out / "trained", "ckpt.path": out / "state"}
+    named |= {"actor.num_gpus_per_node": gpus, "vllm.num_engines": gpus, "ds.zero_stage": 2 if gpus == 1 else 3}
+    named |= {"rollout.batch_size": 8 * gpus, "train.batch_size": 32 * gpus}
     words = [*FLAGS[device].split(), *(f"--{name}={value}" for name, value in named.items()), *more]
     command = [sys.executable, "-m", "openrlhf_gtpo.train", *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=900)
+    return subprocess.run(command, capture_output=True, text=True, timeout=900)
+
+
+def refused(out: Path, model: str, device: str, gpus: int) -> str:
+    """Whether a resume on another number of GPUs than the checkpoint's is refused before anything starts."""
+    done = _trained(out, model, device, gpus, 7, "--ckpt.load_enable")
+    if done.returncode != 2 or "training process" not in done.stderr:
+        raise RuntimeError(f"a resume on {gpus} was to be refused, and ended with exit status {done.returncode}")
+    return f"refused on {gpus}"
+
+
+def train(out: Path, model: str, device: str, gpus: int, steps: int, *more: str) -> str:
+    """Train up to step ``steps``, and look at the metrics."""
+    from openrlhf_gtpo.controller.metrics import weights_differ
+
+    done = _trained(out, model, device, gpus, steps, *more)
     if done.returncode:
         raise RuntimeError(f"it ended with exit status {done.returncode}: {done.stderr.strip().splitlines()[-1]}")
     lines = [json.loads(line) for line in (out / "trained" / "metrics.jsonl").read_text().splitlines()]

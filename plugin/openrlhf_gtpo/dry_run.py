@@ -5,7 +5,7 @@ from typing import Any
 
 from openrlhf_gtpo import flags as command_line
 from openrlhf_gtpo.checks.machine import GIB
-from openrlhf_gtpo.checks.room import GPU_VARIABLE, checkpoint_bytes, free_bytes, memory_of, ranks
+from openrlhf_gtpo.checks.room import GPU_VARIABLE, checkpoint_bytes, free_bytes, memory_of, pinned_bytes, ranks
 
 WRITE_SPEED = 0.7e9
 """Bytes a second of a checkpoint, as one process wrote it to a local disk (docs/gpu.md); several write more."""
@@ -61,10 +61,17 @@ def _memory(flags: Flags) -> Iterator[Row]:
         yield "memory", on_a_cpu if flags["device"] == "cpu" else unknown
         return
     parts = f"{memory.states / GIB:.1f} weights, gradients and optimizer, {memory.logits / GIB:.1f} logits"
-    total = f"at most {memory.training / GIB:.1f} GiB of a GPU's {memory.has / GIB:.1f} for training"
-    yield "memory", f"{total}: {parts}"
+    parts += f", {memory.inputs / GIB:.1f} inputs of layers" if memory.inputs else ", and what its layers keep"
+    engine = f", {memory.beside / GIB:.1f} an engine" if memory.beside else ""
+    most = "at most " if memory.inputs else ""
+    total = f"{most}{(memory.training + memory.beside) / GIB:.1f} GiB of a GPU's {memory.has / GIB:.1f} for training"
+    yield "memory", f"{total}: {parts}{engine}"
     cache = f"{memory.cache / GIB:.1f} GiB for keys and values"
     yield "", f"an engine has {cache}: {memory.responses:,} responses of full length"
+    engines, policy = (part / GIB for part in pinned_bytes(flags) or (0.0, 0.0))
+    if engines + policy:
+        halves = f"{engines:.0f} weights of engines, {policy:.0f} optimizer"
+        yield "", f"a node pins about {engines + policy:.0f} GiB of its memory: {halves}; its processes come on top"
 
 
 def _data(flags: Flags) -> Iterator[Row]:

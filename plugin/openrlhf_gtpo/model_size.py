@@ -1,10 +1,14 @@
 """The size of a policy, out of its configuration, without its weights."""
 
 import functools
+import re
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+MERGED = re.compile(r"(?<=\.)([qkv]|gate|up)_proj\.")
+"""Weights of a layer's attention that an engine holds as one, and those of its MLP."""
 QWEN_FIELDS = ["hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads"]
 QWEN_FIELDS += ["vocab_size", "tie_word_embeddings"]
 QWEN = {
@@ -26,6 +30,10 @@ class ModelSize:
     vocabulary: int
     cache_bytes: int
     """KV cache of one token in bfloat16."""
+    layer_inputs: int
+    """Numbers that enter the layers for one token, which gradient checkpointing keeps."""
+    weights: tuple[int, ...]
+    """Parameters of each tensor that an engine holds."""
 
 
 @functools.cache
@@ -45,11 +53,16 @@ def size_of(name: str) -> ModelSize | None:
     text = config.get_text_config()
     heads = getattr(text, "num_key_value_heads", None) or text.num_attention_heads
     width = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
+    weights: Counter[str] = Counter()
+    for weight, parameter in model.named_parameters():
+        weights[MERGED.sub("merged.", weight)] += parameter.numel()
     return ModelSize(
         parameters=sum(parameter.numel() for parameter in model.parameters()),
         largest_layer=max(sum(p.numel() for p in module.parameters(recurse=False)) for module in model.modules()),
         vocabulary=text.vocab_size,
         cache_bytes=2 * 2 * text.num_hidden_layers * heads * width,
+        layer_inputs=text.num_hidden_layers * text.hidden_size,
+        weights=tuple(weights.values()),
     )
 
 

@@ -1,7 +1,7 @@
-"""The fourth call: SmolLM2-135M learns word problems by launch/train_one_gpu.sh with ZeRO-3, stops, goes on, trains
-with LoRA, and is evaluated.
+"""The fourth call: methods are compared on SmolLM2-135M, which learns word problems by launch/train_one_gpu.sh with
+ZeRO-3: with DAPO's filter, with LoRA, and with GTPO, which stops, goes on and is evaluated.
 
-    python3 tests/gpu/loop.py --out FOLDER [--only train,resume,lora,eval] [--device cpu]
+    python3 tests/gpu/loop.py --out FOLDER [--only compare,dapo,lora,train,resume,eval] [--device cpu]
 
 On a CPU a small policy with random weights makes the same steps without the script.
 """
@@ -20,8 +20,12 @@ ROOT = Path(__file__).resolve().parents[2]
 RAY_LOGS = Path("/tmp/ray/session_latest/logs")
 SITE = Path(os.environ.get("SITE", "/tmp/openrlhf_gtpo_site"))
 STEPS = {"gpu": (8, 20), "cpu": (2, 3)}
-PARTS = {"train": (0, ()), "resume": (1, ("--ckpt.load_enable",)), "lora": (0, ("--ds.lora.rank=8",)), "eval": (0, ())}
-"""Name -> which of `STEPS` to train up to, and flags of its own."""
+FILTER = ("--algo.dynamic_filtering_enable", "--algo.dynamic_filtering_range", "0", "1")
+AT_ONCE = {"gpu": 128, "cpu": 16}
+LORA = ("--ds.lora.rank=8", "--ds.lora.alpha=16", "--actor.adam.lr=2e-4")  # 2e-5 taught an adapter nothing
+PARTS = {"compare": (0, ()), "dapo": (0, FILTER), "lora": (0, LORA), "train": (0, ())}
+PARTS |= {"resume": (1, ("--ckpt.load_enable",)), "eval": (0, ())}
+"""Name -> which of `STEPS` to train up to, and flags of its own. First what no GPU has seen."""
 SHOWN = ("rollout/pass_rate", "entropy/token_mean", "mismatch/logprob_gap", "actor_grad_norm", "timing/step_total")
 
 
@@ -40,14 +44,23 @@ def make_task(work: Path, device: str) -> None:
     subprocess.run([*command, "--model", work / "made"], check=True)
 
 
+def folder(part: str, work: Path) -> Path:
+    """Of what a part writes."""
+    return work / (part if part in ("compare", "dapo", "lora") else "trained")
+
+
 def command(part: str, work: Path, device: str) -> list[str]:
     which, flags = PARTS[part]
-    steps, out = STEPS[device][which], work / ("lora" if part == "lora" else "trained")
+    steps, out = STEPS[device][which], folder(part, work)
+    if part == "compare":
+        given = [f"--device={device}", f"--model={work / 'model'}", f"--data={work / 'train.jsonl'}", f"--out={out}"]
+        return [sys.executable, "-m", "openrlhf_gtpo", "compare", *given, "--max_new_tokens=48"]
     if part == "eval":
         heldout = work / ("heldout.jsonl" if device == "gpu" else "prompts.jsonl")
         found = ["-m", "openrlhf_gtpo", "eval", f"--device={device}", f"--model={out / 'model'}", f"--data={heldout}"]
         return [sys.executable, *found, f"--out={work / 'eval'}", "--n=4", "--k=1,4", "--max_new_tokens=48"]
     common = [f"--train.max_steps={steps}", "--ckpt.save_steps=4", "--train.num_episodes=9", *flags]
+    common += [f"--rollout.over_sampling_batch_size={AT_ONCE[device]}"] if part == "dapo" else []
     if device == "gpu":
         ours = ["--ds.zero_stage=3", "--rollout.max_new_tokens=48", "--data.max_len=320", "--actor.adam.lr=2e-5"]
         return ["bash", str(ROOT / "launch/train_one_gpu.sh"), *ours, *common]
@@ -66,16 +79,19 @@ def command(part: str, work: Path, device: str) -> list[str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--only", default=",".join(PARTS))
+    parser.add_argument(
+        "--only", help="parts (on a CPU all but compare, to which random weights give no right answer)"
+    )
     parser.add_argument("--device", choices=["cpu", "gpu"], default="gpu")
     args = parser.parse_args()
+    parts = args.only.split(",") if args.only else [*PARTS][args.device == "cpu" :]
     work = Path("/tmp/openrlhf-gtpo-loop") if args.device == "gpu" else args.out / "work"
     if not (work / "model").exists():
         work.mkdir(parents=True, exist_ok=True)
         make_task(work, args.device)
     failed = 0
-    for part in args.only.split(","):
-        out = work / ("lora" if part == "lora" else "trained")
+    for part in parts:
+        out = folder(part, work)
         environment = {**os.environ, "MODEL": str(work / "model"), "DATA": str(work / "train.jsonl"), "OUT": str(out)}
         begin = time.monotonic()
         with (args.out / f"loop-{part}.log").open("w") as log:

@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 
 from openrlhf_gtpo import doctor
+from openrlhf_gtpo.errors import SettingsError
+
+from ..refusals import assert_refusal
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 Said = Callable[..., tuple[int, dict[str, str]]]
@@ -46,8 +49,24 @@ def test_of_a_command_line_it_says_all_that_training_would_refuse(said: Said, tm
     assert {name for name, state in states.items() if state == "fault"} == {"flags", "reward http"}
 
 
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["--gpus=2"], ["--gpus", "--run"]),
+        (["--model=m"], ["--model", "--run"]),
+        (["--run", "--gpus=0"], ["--gpus is 0", "at least 1"]),
+        (["--run", "--gpu=2"], ["--gpu", "--gpus"]),
+    ],
+)
+def test_what_a_run_here_is_told_is_checked_first(said: Said, words: list[str], named: list[str]) -> None:
+    with pytest.raises(SettingsError) as refused:
+        said(*words)
+    assert_refusal(str(refused.value), *named)
+
+
 @pytest.mark.engine
-def test_a_run_here_proves_entropies_training_and_a_resumed_run(said: Said) -> None:
-    status, states = said("--run")
+def test_a_run_here_on_two_proves_entropies_training_a_resumed_run_and_the_refusal_of_one_on_fewer(said: Said) -> None:
+    status, states = said("--run", "--gpus=2")
     assert status == 0, states
-    assert {"entropies", "training", "resume"} <= {name for name, state in states.items() if state == "ok"}
+    done = {name for name, state in states.items() if state == "ok"}
+    assert {"entropies", "training", "resume", "resume on fewer"} <= done

@@ -84,9 +84,89 @@ def test_memory_is_that_of_the_largest_micro_batch_and_states_that_do_not_fit_ar
 def test_memory_of_a_micro_batch_of_tokens_is_what_was_computed_by_hand(parse: Parse, monkeypatch: Any) -> None:
     monkeypatch.setenv("GPU_GB", "80")
     words = ["--train.dynamic_batch_enable", "--train.max_tokens_per_gpu=16384", "--rollout.max_tokens_per_gpu=32768"]
-    # 4 x 545 M + 18 x 7,616 M / 8 bytes; 6 x 32,768 x 152,064 bytes, more than 10 x 16,384 x 152,064
-    planned = dry_run.plan(of_seven_billion(parse, *COLOCATED, *words))
-    assert "18.0 weights, gradients and optimizer, 27.8 logits" in planned
+    # 4 x 545 M + 18 x 7,616 M / 8 bytes; 6 x 32,768 x 152,064 bytes, more than 10 x 16,384 x 152,064; 28 layers of
+    # 3,584 numbers in two bytes for each of 16,384 tokens
+    planned = dry_run.plan(of_seven_billion(parse, *COLOCATED, *words, "--actor.gradient_checkpointing_enable"))
+    assert "18.0 weights, gradients and optimizer, 27.8 logits, 3.1 inputs of layers, 2.0 an engine" in planned
+    assert "at most 52.9 GiB of a GPU's 80.0" in planned
+    without = dry_run.plan(of_seven_billion(parse, *COLOCATED, *words))
+    assert "27.8 logits, and what its layers keep" in without, "which is not bounded"
+    assert "at most" not in without.partition("memory")[2].partition("\n")[0]
+
+
+def test_a_sleeping_engine_keeps_a_part_of_the_gpu(parse: Parse, monkeypatch: Any) -> None:
+    words = ["--train.dynamic_batch_enable", "--train.max_tokens_per_gpu=16384", "--rollout.max_tokens_per_gpu=32768"]
+    states = {}
+    for gpu in ("47", "49"):  # 47.8 GiB alone, 49.8 beside an engine
+        monkeypatch.setenv("GPU_GB", gpu)
+        alone = [word for word in COLOCATED if "colocate" not in word]
+        states[gpu] = [found(parse, *flags, *words)["memory"].state for flags in (alone, COLOCATED)]
+    assert states == {"47": ["warning", "warning"], "49": ["ok", "warning"]}
+
+
+PINNED = [
+    # Of an engine, in MiB: 28 x 32 for query, key and value (31.5 and more), 28 x 32 for their output (24.5), 28 x 512
+    # for gate and up (259), 28 x 256 for down (129.5), 2 x 2,048 for embedding and head (1,039.5), 2 for the small.
+    # Of a rank, in GiB: 3 x 4 (3.5 each), and 2 for gradients (1.8).
+    (["--vllm.enable_sleep", "--ds.enable_sleep"], "326 GiB of its memory: 214 weights of engines, 112 optimizer"),
+    (["--vllm.enable_sleep"], "214 GiB of its memory: 214 weights of engines, 0 optimizer"),
+    # Of one rank, in GiB: 3 x 7 x 4 for buffers of 10^9 parameters, 3 x 4 for the rest (2.3), and 16 for gradients.
+    (
+        ["--ds.enable_sleep", "--actor.num_gpus_per_node=1"],
+        "112 GiB of its memory: 0 weights of engines, 112 optimizer",
+    ),
+    # Eight bytes a parameter for the moments, and 2 x 4 GiB of a rank's share: 7.1 + 8 each.
+    (["--ds.adam_offload"], "121 GiB of its memory: 0 weights of engines, 121 optimizer"),
+]
+
+
+@pytest.mark.parametrize(("words", "expected"), PINNED)
+def test_what_sleeps_is_pinned_in_blocks_of_powers_of_two(parse: Parse, words: list[str], expected: str) -> None:
+    colocated = [word for word in COLOCATED if "sleep" not in word]
+    assert f"a node pins about {expected}" in dry_run.plan(of_seven_billion(parse, *colocated, *words))
+
+
+def test_two_nodes_share_the_engines_and_a_run_without_sleep_pins_nothing(parse: Parse) -> None:
+    two = ["--actor.num_nodes=2", "--actor.num_gpus_per_node=4", "--vllm.enable_sleep"]
+    assert "a node pins about 107 GiB" in dry_run.plan(of_seven_billion(parse, *two))
+    assert "a node pins" not in dry_run.plan(of_seven_billion(parse, "--ds.zero_stage=3"))
+
+
+def test_a_node_with_too_little_memory_for_sleep_is_told_and_one_without_a_gpu_is_not_judged(
+    parse: Parse, monkeypatch: Any
+) -> None:
+    words = [*COLOCATED, "--ds.enable_sleep", "--vllm.enable_sleep"]
+    assert "memory of the node" not in found(parse, *words)
+    for has, state in ((330, "warning"), (400, "ok")):
+        monkeypatch.setattr(room, "node_bytes", lambda has=has: has * 2.0**30)
+        told = found(parse, *words)["memory of the node"]
+        assert told.state == state
+        assert_refusal(told.sentence, "326 GiB", str(has))
+
+
+@pytest.mark.parametrize(
+    ("groups", "files", "expected"),
+    [
+        ("0::/slurm/job_7", {"slurm/job_7/memory.max": "max", "slurm/memory.max": "500"}, [500]),
+        ("0::/", {"memory.max": "700"}, [700]),
+        ("0::/a", {"a/memory.max": "70", "memory.max": "900"}, [70, 900]),
+        ("3:cpu,memory:/docker/1\n2:pids:/docker/1", {"memory/docker/1/memory.limit_in_bytes": "33"}, [33]),
+        ("2:pids:/docker/1", {"memory/docker/1/memory.limit_in_bytes": "33"}, []),
+        ("0::/../outside", {"memory.max": "12"}, [12]),
+    ],
+)
+def test_the_limit_of_a_job_or_a_container_is_found(
+    tmp_path: Any, monkeypatch: Any, groups: str, files: dict[str, str], expected: list[int]
+) -> None:
+    monkeypatch.setattr(room, "CGROUPS", tmp_path / "cgroup")
+    for name, text in files.items():
+        path = tmp_path / "cgroup" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{text}\n")
+    own = tmp_path / "own"
+    own.write_text(f"{groups}\n")
+    assert sorted(room.limits_of_cgroups(own)) == expected
+    assert list(room.limits_of_cgroups(tmp_path / "none")) == [], "not Linux"
 
 
 def test_checkpoints_are_refused_where_the_disk_has_no_room_for_them_and_those_that_are_there_make_room(

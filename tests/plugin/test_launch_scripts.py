@@ -55,6 +55,7 @@ def test_a_node_of_eight_gpus_trains_the_papers_7b_policy() -> None:
     assert told["updates"] == "4 a step, of 512 responses"
     assert told.get("--actor.adam.lr", "1e-06") == "1e-06"
     assert told.get("--actor.lr_warmup_ratio", "0.03") == "0.03"
+    assert told["--actor.lr_scheduler"] == "constant_with_warmup"
     assert told["a step"] == "128 prompts x 16 responses = 2,048"
     assert told["lengths"] == "up to 6,144 tokens, 4,096 of them a response's"
     assert told["training"] == "8 GPU(s), ZeRO stage 3, bf16"
@@ -72,6 +73,26 @@ def test_eight_nodes_train_the_32b_policy_and_flags_of_ones_own_win() -> None:
     assert told["--actor.model_name_or_path"] == "Qwen/Qwen2.5-32B"
     assert told["rewards"] == "http://rewards:8000"
     assert told["--actor.adam.lr"] == "2e-06"
+
+
+def test_dapo_draws_twice_a_steps_prompts_at_once_for_those_that_it_filters() -> None:
+    told = plan("train_dapo.sh")
+    assert told["a step"] == "128 prompts x 16 responses = 2,048"
+    assert told["--rollout.over_sampling_batch_size"] == "256"
+    assert told["generation"] == "8 engine(s) of 1 GPU(s), 512 responses at once in each", "4,096 on 8"
+    assert "--rollout.over_sampling_batch_size" not in plan("train_gtpo.sh")
+    small = plan("train_one_gpu.sh", PRESET="dapo", GPU_GB="24")
+    assert small["a step"] == "64 prompts x 8 responses = 512"
+    assert small["--rollout.over_sampling_batch_size"] == "128"
+
+
+def test_the_larger_model_fits_what_a_card_of_24_gb_has() -> None:
+    """Which is 22.5 GiB, beside an engine that sleeps."""
+    for task in ("gsm8k", "math"):
+        told = plan("train_one_gpu.sh", SIZE="1.5b", GPU_GB="24", TASK=task)
+        needed = re.match(r"at most ([\d.]+) GiB", told["memory"])
+        assert needed
+        assert float(needed[1]) < 0.9 * 22.5
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ FAKES = {
 FAKES["venv/bin/python"] = FAKES["bin/python"]
 
 
-def installed(tmp_path: Path, **environment: str) -> tuple[subprocess.CompletedProcess[str], list[str]]:
+def installed(tmp_path: Path, *words: str, **environment: str) -> tuple[subprocess.CompletedProcess[str], list[str]]:
     """Run the script with a uv, a Python and a driver that do nothing; what uv was asked, call by call."""
     for name, text in FAKES.items():
         path = tmp_path / name
@@ -65,7 +65,7 @@ def installed(tmp_path: Path, **environment: str) -> tuple[subprocess.CompletedP
     record = tmp_path / "record"
     record.touch()
     done = subprocess.run(
-        ["bash", str(SCRIPT)],
+        ["bash", str(SCRIPT), *words],
         env={
             "PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin",
             "RECORD": str(record),
@@ -116,3 +116,19 @@ def test_what_is_missing_is_named(tmp_path: Path, environment: dict[str, str], n
     assert done.returncode == 1
     assert_refusal(done.stderr, "launch/setup_gpu.sh", *named)
     assert "CUDA" in environment or not asked, "before anything is downloaded"
+
+
+def test_a_machine_without_a_driver_can_make_an_environment_and_its_check_says_that_it_cannot_train(
+    tmp_path: Path,
+) -> None:
+    done, asked = installed(tmp_path, "--check", DRIVER="")
+    assert (done.returncode, asked) == (1, [])
+    assert_refusal(done.stderr, "launch/setup_gpu.sh", "no driver", "580")
+    assert "has what" not in done.stdout
+    done, asked = installed(tmp_path, "--check")
+    assert (done.returncode, asked) == (0, [])
+    assert "has what the environment needs" in done.stdout
+    done, asked = installed(tmp_path, DRIVER="", CARDS="")
+    assert done.returncode == 0, done.stderr
+    assert "no driver answers here" in done.stderr
+    assert asked, "as for an image"

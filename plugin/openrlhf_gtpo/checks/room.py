@@ -1,11 +1,16 @@
-"""Memory of a GPU and room on the disk: what a run takes, computed before it starts.
+"""Memory of a GPU and of a node, and room on the disk: what a run takes, computed before it starts.
 
 Memory of the training part is DeepSpeed's own estimate (`estimate_zero2_model_states_mem_needs` and
-`estimate_zero3_model_states_mem_needs`), and logits as OpenRLHF holds them, 10 bytes for each token of a micro-batch
-and entry of the vocabulary (bfloat16, a float32 copy, and the gradients of both), or 6 without gradients. For 1.5 B
-parameters with ZeRO-3 on one GPU that is 52 GiB with micro-batches of 16,384 tokens and 75 with 32,768; measured were
-48 and 67. An engine has what its share of a GPU leaves beside 2 bytes a parameter."""
+`estimate_zero3_model_states_mem_needs`), what enters each layer in bfloat16, which gradient checkpointing keeps, and
+logits as OpenRLHF holds them, 10 bytes for each token of a micro-batch and entry of the vocabulary (bfloat16, a
+float32 copy, and the gradients of both), or 6 without gradients. For 1.5 B parameters with ZeRO-3 on one GPU that is
+53 GiB with micro-batches of 16,384 tokens and 78 with 32,768; measured were 48 and 67. An engine has what its share of
+a GPU leaves beside 2 bytes a parameter.
 
+Who sleeps leaves the GPU for page-locked memory of the node, whose blocks torch rounds up to powers of two: vLLM takes
+one for each segment of its weights, DeepSpeed one each for float32 weights, Adam's two moments and gradients."""
+
+import contextlib
 import os
 import shutil
 from collections.abc import Iterator, Mapping
@@ -21,14 +26,20 @@ from openrlhf_gtpo.model_size import ModelSize, size_of
 GPU_VARIABLE = "GPU_GB"
 """Environment variable with the memory of a GPU in GiB, for a plan on a machine without one."""
 OVERHEAD = 2 * GIB
-"""A CUDA context, NCCL's buffers and fragmentation on a training GPU; CUDA graphs and scratch in an engine."""
+"""A CUDA context, NCCL's buffers and fragmentation on a training GPU; CUDA graphs and scratch in an engine, also while
+it sleeps."""
+MIB = 2**20
+SUB_GROUP = 1_000_000_000
+"""Parameters of one buffer of DeepSpeed's ZeRO-3 (its default ``sub_group_size``)."""
+CGROUPS = Path("/sys/fs/cgroup")
 
 Flags = Mapping[str, Any]
 
 
 def check(flags: Flags) -> Iterator[Finding]:
-    """Whether the run fits the GPUs' memory and the disk."""
+    """Whether the run fits the memory of the GPUs and of a node, and the disk."""
     yield from _fits_the_gpu(flags)
+    yield from _fits_the_node(flags)
     yield from _fits_the_disk(flags)
 
 
@@ -39,15 +50,17 @@ class Memory:
     has: float
     states: float
     """Weights, gradients and optimizer."""
+    inputs: float
+    """Of the layers, which gradient checkpointing keeps; 0 without it, where layers keep far more."""
     logits: float
     training: float
-    """Both, with overhead."""
+    """All three, with overhead."""
     cache: float
     """What an engine has for keys and values."""
     responses: int
     """Of full length that the cache of an engine holds at once."""
     beside: float
-    """An engine's share where it does not sleep while the policy trains."""
+    """What an engine keeps of the GPU while the policy trains."""
 
 
 def ranks(flags: Flags) -> int:
@@ -72,17 +85,19 @@ def memory_of(flags: Flags) -> Memory | None:
     if flags["train.dynamic_batch_enable"]:  # at least the longest response, which is not cut
         trained = max(length, flags["train.max_tokens_per_gpu"])
         forward = max(length, flags["rollout.max_tokens_per_gpu"] or flags["train.max_tokens_per_gpu"])
+    inputs = 2.0 * size.layer_inputs * trained * flags["actor.gradient_checkpointing_enable"]
     logits = max(10.0 * trained, 6.0 * forward) * size.vocabulary
     share = flags["vllm.gpu_memory_utilization"] * has
     cache = max(0.0, share - 2 * size.parameters / each - OVERHEAD)
     return Memory(
         has=has,
         states=states,
+        inputs=inputs,
         logits=logits,
-        training=states + logits + OVERHEAD,
+        training=states + inputs + logits + OVERHEAD,
         cache=cache,
         responses=int(cache * each / (size.cache_bytes * length)),
-        beside=share if shares_gpus(flags) and not flags["vllm.enable_sleep"] else 0.0,
+        beside=(OVERHEAD if flags["vllm.enable_sleep"] else share) if shares_gpus(flags) else 0.0,
     )
 
 
@@ -115,10 +130,10 @@ def _fits_the_gpu(flags: Flags) -> Iterator[Finding]:
     if memory is None:
         return
     least = memory.states + OVERHEAD + memory.beside
-    most = f"at most {memory.training / GIB:.1f} GiB"
+    most = f"at most {(memory.training + memory.beside) / GIB:.1f} GiB"
     has = f"of a GPU's {memory.has / GIB:.1f}"
     stage = " or --ds.zero_stage 3" if flags["ds.zero_stage"] < 3 else ""
-    sleep = " or --vllm.enable_sleep" if memory.beside else ""
+    sleep = " or --vllm.enable_sleep" if memory.beside > OVERHEAD else ""
     fix = f"more GPUs{stage} or --ds.adam_offload{sleep}"
     if least > memory.has:
         needs = f"{least / GIB:.1f} GiB {has} for weights, gradients and optimizer alone"
@@ -130,6 +145,75 @@ def _fits_the_gpu(flags: Flags) -> Iterator[Finding]:
     if memory.responses < 1:
         fix = "raise --vllm.gpu_memory_utilization or --vllm.tensor_parallel_size"
         yield Finding("memory", "warning", f"An engine has no room for a response of full length: {fix}.")
+
+
+def pinned_bytes(flags: Flags) -> tuple[float, float] | None:
+    """Memory of a node for engines that sleep, and for the trainers' optimizer that sleeps or is offloaded, nearly all
+    of it page-locked; None where `memory_of` is None.
+
+    vLLM takes a block for each segment of its weights: of their own, in whole 2 MiB, from 10 MiB up; shared ones of 20
+    and 2 MiB below that and below 1 MiB."""
+    size = size_of(str(flags["actor.model_name_or_path"])) if flags["device"] == "gpu" else None
+    if size is None:
+        return None
+    nodes, on_a_node = flags["actor.num_nodes"], flags["actor.num_gpus_per_node"]
+    each, engine, policy = flags["vllm.tensor_parallel_size"], 0, 0
+    if flags["vllm.enable_sleep"]:
+        weights = [2 * count // each for count in size.weights]
+        segments = [-(-one // (2 * MIB)) * 2 * MIB for one in weights if one >= 10 * MIB]
+        for low, high, segment in ((MIB, 10 * MIB, 20 * MIB), (0, MIB, 2 * MIB)):
+            segments += [segment] * -(-sum(one for one in weights if low <= one < high) // segment)
+        engine = sum(map(_power_of_two, segments)) * -(-flags["vllm.num_engines"] * each // nodes)
+    own = -(-size.parameters // (ranks(flags) if flags["ds.zero_stage"] else 1))
+    if flags["ds.adam_offload"]:  # the moments are not page-locked
+        policy = (8 * own + 2 * _power_of_two(4 * own)) * on_a_node
+    elif flags["ds.enable_sleep"]:
+        parts = [SUB_GROUP] * (own // SUB_GROUP) + [own % SUB_GROUP] if flags["ds.zero_stage"] == 3 else [own]
+        policy = (3 * sum(_power_of_two(4 * part) for part in parts) + _power_of_two(2 * own)) * on_a_node
+    return float(engine), float(policy)
+
+
+def _power_of_two(size: int) -> int:
+    return 1 << max(0, size - 1).bit_length()
+
+
+def node_bytes() -> float | None:
+    """Memory of this node, or what its container or job may have of it; None where torch sees no GPU, since the run is
+    then for another machine."""
+    import torch
+
+    if not torch.cuda.device_count():
+        return None
+    return float(min([os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), *limits_of_cgroups()]))
+
+
+def limits_of_cgroups(own: Path = Path("/proc/self/cgroup")) -> Iterator[int]:
+    """Bytes that this process's control groups and those above them may have, of version 1 or 2.
+
+    Args:
+        own: the file that names the groups of a process.
+    """
+    for line in own.read_text(encoding="utf-8").splitlines() if own.is_file() else ():
+        _, controllers, name = line.split(":", 2)
+        if controllers and "memory" not in controllers.split(","):
+            continue
+        root, file = (CGROUPS / "memory", "memory.limit_in_bytes") if controllers else (CGROUPS, "memory.max")
+        group = root / name.lstrip("/")
+        for folder in (group, *group.parents):
+            with contextlib.suppress(OSError, ValueError):  # "max", or not there, as the root of version 2
+                yield int((folder / file).read_text())
+
+
+def _fits_the_node(flags: Flags) -> Iterator[Finding]:
+    pinned, has = pinned_bytes(flags), node_bytes()
+    if pinned is None or has is None or not sum(pinned):
+        return
+    needs = f"pins about {sum(pinned) / GIB:.0f} GiB of the node's memory, of which {has / GIB:.0f} may be used"
+    if sum(pinned) > 0.9 * has:
+        fix = "use a node with more, more nodes, or no --vllm.enable_sleep with a GPU of its own for each engine"
+        yield Finding("memory of the node", "warning", f"Sleep {needs}, and its processes need room too: {fix}.")
+    else:
+        yield Finding("memory of the node", "ok", f"Sleep {needs}.")
 
 
 def checkpoint_bytes(flags: Flags) -> float | None:

@@ -37,7 +37,7 @@ SWITCHES: dict[str, tuple[str, ...]] = {
     "algo.advantage.is_correction_level": tuple(
         f"algo.advantage.is_correction_{one}" for one in ("mode", "gating", "threshold")
     ),
-    "algo.dynamic_filtering_enable": ("algo.dynamic_filtering_range",),
+    "algo.dynamic_filtering_enable": ("algo.dynamic_filtering_range", "rollout.over_sampling_batch_size"),
     "algo.kl.init_coef": ("algo.kl.use_loss", "algo.kl.estimator", "algo.kl.target", "algo.kl.horizon"),
     "reward.overlong_buffer_len": ("reward.overlong_penalty_factor",),
     "train.enable_ema": ("train.ema_beta",),

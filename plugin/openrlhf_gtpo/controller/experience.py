@@ -1,10 +1,12 @@
 """Runs in the controller: computes the advantages of a rollout batch."""
 
+import math
 import time
 
 import torch
 from openrlhf.trainer.ppo_utils.experience import Experience
 from openrlhf.trainer.ppo_utils.experience_maker import RemoteExperienceMaker, apply_length_penalties
+from openrlhf.utils.seqlen_balancing import get_minimum_num_micro_batch_size, get_seqlen_balanced_partitions
 
 from openrlhf_gtpo.algorithms.estimators import Estimate, Estimator, estimator_named
 from openrlhf_gtpo.algorithms.forking import forking_tokens
@@ -44,9 +46,22 @@ class ExperienceMaker(RemoteExperienceMaker):
         return rebuilt_as(cls, maker)
 
     def split_rollout_samples(self, rollout_samples: RolloutBatch) -> list[Experience]:
-        """OpenRLHF's micro-batches of a batch."""
+        """OpenRLHF's micro-batches of a batch. Of dynamic ones each rank gets as many: their number is rounded up;
+        OpenRLHF rounds it down, and exceeds ``--rollout.max_tokens_per_gpu``, up to twice."""
         self.batch = rollout_samples
-        return super().split_rollout_samples(experiences_of(rollout_samples))
+        samples, args = experiences_of(rollout_samples), self.args
+        if not args.train.dynamic_batch_enable:
+            return super().split_rollout_samples(samples)
+        lengths = [int(sample.total_length) for sample in samples]
+        together = (args.ds.ring_attn_size, args.ds.tensor_parallel_size)
+        needed = get_minimum_num_micro_batch_size(lengths, args.rollout.max_tokens_per_gpu, *together)
+        ranks = args.actor.num_nodes * args.actor.num_gpus_per_node // math.prod(together)
+        for row, sample in enumerate(samples):
+            sample.index = [row]
+        return [
+            Experience.concat_experiences([samples[row] for row in rows], self.tokenizer.pad_token_id)
+            for rows in get_seqlen_balanced_partitions(lengths, needed + -needed % ranks, False)
+        ]
 
     @torch.no_grad()
     def compute_advantages_and_returns(self, experiences: list[Experience]) -> list[Experience]:

@@ -202,6 +202,18 @@ def test_advantages_are_those_of_whole_groups_whatever_the_micro_batches(estimat
     assert_close(found, expected)
 
 
+@pytest.mark.parametrize(("ranks", "micro_batches"), [(1, 5), (2, 6), (4, 8), (24, 24)])
+def test_dynamic_micro_batches_are_as_many_on_every_rank_and_have_at_most_the_tokens_that_are_allowed(
+    ranks: int, micro_batches: int
+) -> None:
+    """OpenRLHF makes 4 of the 5 that are needed for two ranks, and lets them grow."""
+    args = arguments(train__dynamic_batch_enable=True, actor__num_gpus_per_node=ranks)
+    args.rollout.max_tokens_per_gpu = 66
+    found = Step(args, rollout()).experiences
+    assert len(found) == micro_batches
+    assert all(experience.total_length.sum() <= 66 for experience in found)
+
+
 @pytest.mark.parametrize("split", SPLITS)
 def test_group_norm_is_left_to_openrlhf(split: str) -> None:
     responses = rollout()

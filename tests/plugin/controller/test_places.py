@@ -33,17 +33,19 @@ def arrivals(monkeypatch: pytest.MonkeyPatch) -> random.Random:
 
     without_ray(monkeypatch)
     monkeypatch.setattr(ray, "wait", wait)
+    monkeypatch.setattr(ray, "cancel", lambda reference: None)
     return order
 
 
 def batches(
-    kinds: Sequence[Sequence[float | None]], engines: int, filters: bool, guide: bool
+    kinds: Sequence[Sequence[float | None]], engines: int, filters: bool, guide: bool, at_once: int | None = None
 ) -> tuple[list[list[Any]], list[tuple[str, int, int]], list[tuple[str, int]]]:
     """Two batches of four groups: what each response is, how the policy was asked, and how the guide was."""
     args = guided(
         "guide" if guide else None,
         algo__dynamic_filtering_enable=filters,
         rollout__batch_size=4,
+        rollout__over_sampling_batch_size=at_once,
         guide__when=["all", "zero_reward"],
     )
     answers = {prompt: said(prompt, kind) for prompt, kind in zip(PROMPTS, kinds, strict=False)}
@@ -66,18 +68,27 @@ def batches(
     engines=st.integers(1, 3),
     filters=st.booleans(),
     guide=st.booleans(),
+    at_once=st.sampled_from([None, 1, 6, 9, 30]),
     order=st.integers(0, 10**6),
 )
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
 def test_batches_seeds_and_prompts_drawn_do_not_depend_on_whose_answer_comes_first(
-    arrivals: random.Random, kinds: list[list[float | None]], engines: int, filters: bool, guide: bool, order: int
+    arrivals: random.Random,
+    kinds: list[list[float | None]],
+    engines: int,
+    filters: bool,
+    guide: bool,
+    at_once: int | None,
+    order: int,
 ) -> None:
     kinds[0] = MIXED  # a batch without any reward stops a run
     kinds[4:] = [MIXED if kind == LOST else kind for kind in kinds[4:]]
     arrivals.seed(1)
-    expected = batches(kinds, 1, filters, guide)
+    expected = batches(kinds, 1, filters, guide, at_once)
     arrivals.seed(order)
-    assert batches(kinds, engines, filters, guide) == expected
+    assert batches(kinds, engines, filters, guide, at_once) == expected
+    if LOST not in kinds:
+        assert expected[0][0] == batches(kinds, engines, filters, guide)[0][0], "the first batch is that of one by one"
 
 
 def test_groups_stand_in_the_order_of_their_prompts(arrivals: random.Random) -> None:
@@ -86,6 +97,47 @@ def test_groups_stand_in_the_order_of_their_prompts(arrivals: random.Random) -> 
     assert [prompt for prompt, *_ in second[::G]] == ["p6", "p7", "p8", "p9"]
     assert [label for _, label, _ in first[:G]] == [f"p0 policy {i}" for i in range(G)]
     assert asked == [(f"p{i}", i % 6 if i < 6 else i - 6, derived(42, "policy", i // 6, i % 6)) for i in range(10)]
+
+
+def test_of_prompts_drawn_at_once_the_first_that_teach_are_the_batch_and_those_behind_are_cancelled(
+    arrivals: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each answer comes in the order of its prompt, but for p1's, which comes last."""
+
+    def wait(references: list[Any], num_returns: int = 1, timeout: float | None = None) -> Any:
+        found = sorted(references, key=lambda one: (one.value[0]["prompt"] == "p1", one.value[0]["place"]))
+        return found[:num_returns], found[num_returns:]
+
+    cancelled: list[str] = []
+    monkeypatch.setattr(ray, "wait", wait)
+    monkeypatch.setattr(ray, "cancel", lambda one: cancelled.append(one.value[0]["prompt"]))
+    kinds = [MIXED, MIXED, RIGHT, MIXED, *[MIXED] * 20]
+    answers = {prompt: said(prompt, kind) for prompt, kind in zip(PROMPTS, kinds, strict=True)}
+    args = guided(
+        None, algo__dynamic_filtering_enable=True, rollout__batch_size=2, rollout__over_sampling_batch_size=6
+    )
+
+    def batch(lost: str = "") -> tuple[list[str], int, Any]:
+        generate = generator(args, [], [Engine(answers | {lost: said(lost, LOST)})], PROMPTS)
+        found, _, consumed, _ = generate.generate_samples(max_len=MAX_LEN)
+        return [group.policy[0].returned["prompt"] for group in found.groups], consumed, generate
+
+    prompts, consumed, generate = batch()
+    assert (prompts, consumed, cancelled) == (["p0", "p1"], 6, []), "p1 is waited for, and all else has come meanwhile"
+    assert generate.tally.responses == 2 * G, "p3, which came before p1, is not counted"
+    following, consumed, *_ = generate.generate_samples(max_len=MAX_LEN)[0].groups, 6
+    assert [group.policy[0].returned["prompt"] for group in following] == ["p6", "p7"], "p2 to p5 are dropped"
+    assert cancelled == ["p8", "p9", "p10", "p11"]
+    cancelled.clear()
+    prompts, consumed, generate = batch(lost="p0")
+    assert prompts == ["p1", "p6"], "p6 to p8 are drawn for the one that lost a reward, three times as many"
+    assert (consumed, cancelled) == (9, ["p7", "p8"])
+    kinds[:6] = [RIGHT] * 6
+    answers.update({prompt: said(prompt, RIGHT) for prompt in PROMPTS[:6]})
+    cancelled.clear()
+    prompts, consumed, generate = batch()
+    assert (prompts, consumed) == (["p6", "p7"], 10), "where six do not suffice, the four that were too many follow"
+    assert cancelled == [], "p1, which came last, was waited for"
 
 
 def test_an_evaluation_has_seeds_of_its_own_and_changes_none_of_trainings(arrivals: random.Random) -> None:
