@@ -1,4 +1,4 @@
-"""The command line: ``math-reward serve``, ``math-reward grade`` and ``math-reward compare``."""
+"""The command line: ``math-reward serve``, ``grade``, ``compare`` and ``rules``."""
 
 import argparse
 import io
@@ -6,7 +6,7 @@ import sys
 from typing import NoReturn
 
 from math_reward import __version__
-from math_reward.commands import compare, grade, serve
+from math_reward.commands import compare, grade, rules, serve
 from math_reward.commands.refusal import refuse
 from math_reward.nearest import Parser
 
@@ -25,10 +25,11 @@ def main() -> None:
     what = "Grades math completions against reference answers."
     parser: argparse.ArgumentParser = _Parser(prog="math-reward", description=what)
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="{serve,grade,compare}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="{serve,grade,compare,rules}")
     serve.add_parser(commands)
     grade.add_parser(commands)
     compare.add_parser(commands)
+    rules.add_parser(commands)
     name, words = sys.argv[1:2], sys.argv[2:]
     if name == ["serve"]:
         serve.add_settings(commands.choices["serve"])

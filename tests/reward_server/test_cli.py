@@ -189,6 +189,7 @@ def test_grade_prints_a_table(command: Any):
         "reward    1.0",
         "correct   True",
         "stage     exact",
+        "rule      Single expressions are the same where their values are: exactly, at points, by SymPy.",
     ]
 
 

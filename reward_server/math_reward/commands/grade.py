@@ -81,7 +81,7 @@ def _grade_one(arguments: argparse.Namespace, options: Options) -> NoReturn:
     if graded is None:
         detail = f"Grading did not end within {arguments.deadline:g} s of CPU time."
         graded = Grade(Verdict.TIMEOUT, None, arguments.reference, detail)
-    row = graded.as_dict()
+    row = {**graded.as_dict(), "rule": graded.rule and graded.rule.replace("``", "")}
     if arguments.json:
         print(json.dumps(row))
     else:

@@ -54,6 +54,8 @@ class Form(NamedTuple):
     name: str
     phrases: re.Pattern[str]
     has: Callable[[Node], bool]
+    example: tuple[str, str, str]
+    """A prompt, a reference that has the form and an equal answer that has it not."""
 
 
 def missing_form(answer: Node, reference: Node, prompt: str) -> str | None:
@@ -241,28 +243,47 @@ def _asks(phrases: str) -> re.Pattern[str]:
 
 
 FORMS = (
-    Form("expanded", _asks(r"\bexpand(?:ed)?\b|\bmultiply out\b|展开"), _is_expanded),
-    Form("in prime factors", _asks(r"\bprime factori[sz]ation\b|质因数"), _is_prime_factorization),
+    Form(
+        "expanded",
+        _asks(r"\bexpand(?:ed)?\b|\bmultiply out\b|展开"),
+        _is_expanded,
+        ("Expand it.", "x^2+2x+1", "(x+1)^2"),
+    ),
+    Form(
+        "in prime factors",
+        _asks(r"\bprime factori[sz]ation\b|质因数"),
+        _is_prime_factorization,
+        ("Find the prime factorization of 12.", r"2^2 \cdot 3", r"4 \cdot 3"),
+    ),
     Form(
         "in radians",
         _asks(r"\b(?:in|to|into) radians?\b|弧度"),
         _has_no(lambda part: isinstance(part, Quantity) and part.unit == "degree"),
+        ("Give the angle in radians.", r"\frac{2\pi}{3}", r"120^\circ"),
     ),
-    Form("in degrees", _asks(r"\b(?:in|to|into) degrees\b|度数|多少度"), _has_no(lambda part: part == Constant("pi"))),
+    Form(
+        "in degrees",
+        _asks(r"\b(?:in|to|into) degrees\b|度数|多少度"),
+        _has_no(lambda part: part == Constant("pi")),
+        ("Give the angle in degrees.", r"120^\circ", r"\frac{2\pi}{3}"),
+    ),
     Form(
         "a fraction",
         _asks(r"\bas an? (?:\w+ ){0,2}fraction\b|\bas (?:\w+ )?fractions\b|用分数|化(?:成|为)(?:最简)?分数"),
         _has_no(_is_decimal, lambda part: isinstance(part, Quantity) and part.unit == "percent"),
+        ("Give the answer as a fraction.", r"\frac{1}{2}", "0.5"),
     ),
     Form(
         "a decimal",
         _asks(r"\bas an? (?:\w+ )?decimal\b|用小数|化(?:成|为)小数"),
         _has_no(lambda part: isinstance(part, Quotient)),
+        ("Give the answer as a decimal.", "0.5", r"\frac{1}{2}"),
     ),
     Form(
         "simplified",
         _asks(r"\bsimplify\b|\bsimplest (?:\w+ )?form\b|\blowest terms\b|化简|最简"),
         _is_simple,
+        ("Simplify it.", "x+2", r"\frac{2x+4}{2}"),
     ),
     # Only a question of plain arithmetic: what a sum or a binomial is may well be said as a power.
     Form(
@@ -272,6 +293,7 @@ FORMS = (
             r"[\d\s+*/^{}().,-](?:[\d\s+*/^{}().,-]|\\(?:cdot|times|div|frac|left|right)(?![a-z]))*(?:\$|\\\))"
         ),
         _is_calculated,
+        ("Compute $1/2+1/4$.", r"\frac{3}{4}", r"\frac{6}{8}"),
     ),
 )
 _FACTOR = _asks(r"\bfactor(?:i[sz]e)?\b(?! of\b| is\b)(?<!common factor)|\bfactored form\b|因式分解|分解因式")

@@ -4,7 +4,8 @@ import contextlib
 import dataclasses
 import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from math_reward.grader.asked_form import missing_form
 from math_reward.grader.calculation import by_result
@@ -18,7 +19,8 @@ from math_reward.grader.extraction.document import shown
 from math_reward.grader.extraction.phrases import last_phrase
 from math_reward.grader.extraction.prompt import cut_prompt, is_quoted_box, without_quote
 from math_reward.grader.extraction.question import asked_truth, asked_value
-from math_reward.grader.extraction.statement import Statement, final_answer, later_answer, span_of
+from math_reward.grader.extraction.statement import Statement, later_answer, span_of, stated_in
+from math_reward.grader.extraction.thoughts import answering
 from math_reward.grader.memory import Memory
 from math_reward.grader.notation.parse import MAX_CHARACTERS
 from math_reward.grader.parts import graded_in_parts
@@ -118,15 +120,22 @@ def _grade(completion: str, references: list[str], prompt: str | None, options: 
             detail = "Neither the prompt nor its end occurs in the completion."
             return Grade(Verdict.PROMPT_NOT_FOUND, None, first, detail)
         completion = without_quote(response, prompt)
+    response, completion = completion, answering(completion, prompt)
+    if response.strip() and not completion.strip():
+        return Grade(Verdict.NO_ANSWER, None, first, "The completion ends in its thought, or with it.")
 
-    said = final_answer(completion, options.mode) or _by_question(completion, prompt, options.mode)
+    said = stated_in(completion, options.mode) or _by_question(completion, prompt, options.mode)
     if said is None or not said.boxed:
         by_truth = _by_truth(completion, said, usable, prompt) if options.mode is Mode.LENIENT else None
         if by_truth is not None:
             return by_truth
-    if said is None or (prompt is not None and said.boxed and is_quoted_box(completion, prompt)):
+    if said is None or (prompt is not None and said.boxed and is_quoted_box(response, prompt)):
         is_cut = said is None and BOX.search(completion) and not boxes_in(completion)
         return Grade(Verdict.NO_ANSWER, None, first, "The last box is not closed." if is_cut else None)
+    if not said.boxed and prompt is not None:
+        text = said.before + said.text + said.after
+        asked = asked_value(text, said.text, prompt)
+        said = said if asked is None else _where(text, asked)
     graded = _graded(said, usable, prompt, options)
     compare = functools.partial(_compared, options=options)
     if graded.verdict in (Verdict.WRONG, Verdict.AMBIGUOUS) and graded.stage is not None:
@@ -137,31 +146,31 @@ def _grade(completion: str, references: list[str], prompt: str | None, options: 
         parts = graded_in_parts(completion, said, usable, compare, options)
         if parts is not None:
             return parts
-    if graded.verdict is Verdict.WRONG and not said.boxed and prompt is not None:
-        asked = asked_value(said.before + said.text + said.after, said.text, prompt)
-        if asked is not None:
-            second = dataclasses.replace(said, text=asked)
-            other = _graded(second, usable, prompt, options)
-            said, graded = (second, other) if other.correct else (said, graded)
     if graded.correct and (later := later_answer(said)) is not None:
         rounded = dataclasses.replace(options, allow_rounded=True)
         other = _graded(Statement(later, boxed=False), usable, prompt, rounded)
         if other.verdict is Verdict.WRONG and other.stage is not Stage.STRING:
             detail = "The text after the box states another answer."
             graded = dataclasses.replace(graded, verdict=Verdict.AMBIGUOUS, detail=detail)
-    return dataclasses.replace(graded, span=span_of(said, given))
+    start = len(given) - len(response) + response.rfind(completion)
+    return dataclasses.replace(graded, span=span_of(said, completion, start))
 
 
 def _by_question(completion: str, prompt: str | None, mode: Mode) -> Statement | None:
-    """The answer of a text without boxes and thoughts, if its last sentence repeats the question with a number."""
-    if mode is Mode.STRICT or prompt is None or "<think>" in completion or BOX.search(completion):
+    """The answer of a text without boxes, if its last sentence repeats the question with a number."""
+    if mode is Mode.STRICT or prompt is None or BOX.search(completion):
         return None
     text = _TAG.sub("", completion).rstrip()
     asked = asked_value(text[-PHRASE_CHARACTERS:], None, prompt)
     if asked is None:
         return None
-    before, _, after = text.rpartition(asked)
-    return Statement(asked, boxed=False, before=before, after=after)
+    return _where(text, asked)
+
+
+def _where(text: str, answer: str) -> Statement:
+    """An answer of a text without boxes, with what stands around its last place."""
+    before, _, after = text.rpartition(answer)
+    return Statement(answer, boxed=False, before=before, after=after)
 
 
 def _by_truth(
@@ -206,14 +215,9 @@ def _graded(said: Statement, usable: list[Reference], prompt: str | None, option
     best: Grade | None = None
     for reference in usable:
         graded = _compared(reference, said.text, options)
-        if not graded.correct and prompt is not None and not reference.is_integer:
-            parameters = asked_for(reference.reading.tree, prompt[-PROMPT_CHARACTERS:])
-            graded = _compared(reference, said.text, options, parameters) if parameters else graded
-        if not graded.correct and prompt is not None and len(said.text) <= MAX_CHARACTERS:
-            graded = _with_units_of(prompt, reference, said.text, options) or graded
-        if not graded.correct and (other := _other_spelling(said, reference, prompt)) is not None:
-            second = _compared(reference, other, options)
-            graded = dataclasses.replace(second, answer=said.text) if second.correct else graded
+        for chance in SECOND_CHANCES:
+            if not graded.correct:
+                graded = chance.read(said, reference, prompt, options) or graded
         if graded.correct:
             undone = None if prompt is None else _not_done(Answer.read(said.text), reference, prompt)
             if undone is None:
@@ -222,6 +226,30 @@ def _graded(said: Statement, usable: list[Reference], prompt: str | None, option
         best = best or graded
     assert best is not None
     return best
+
+
+def _with_parameters(said: Statement, reference: Reference, prompt: str | None, options: Options) -> Grade | None:
+    """The grade where the prompt makes letters of the reference arbitrary."""
+    if prompt is None or reference.is_integer:
+        return None
+    parameters = asked_for(reference.reading.tree, prompt[-PROMPT_CHARACTERS:])
+    return _compared(reference, said.text, options, parameters) if parameters else None
+
+
+def _with_units_of(said: Statement, reference: Reference, prompt: str | None, options: Options) -> Grade | None:
+    """The grade of a correct answer whose letters are units because the prompt names what they measure."""
+    if prompt is None or len(said.text) > MAX_CHARACTERS:
+        return None
+    prompt = prompt[-PROMPT_CHARACTERS:].lower()
+    normal = Answer.read(said.text).normal
+    text, expected = with_units(normal, prompt), with_units(reference.normal, prompt)
+    if (text, expected) == (normal, reference.normal):
+        return None
+    named = Reference.read(expected)
+    graded = None if named.fault else _compared(named, text, options)
+    if graded is None or not graded.correct:
+        return None
+    return dataclasses.replace(graded, answer=said.text, reference=reference.given)
 
 
 _INDEFINITE = re.compile(
@@ -233,28 +261,59 @@ _CONSTANT_AT_END = re.compile(
 )
 
 
-def _other_spelling(said: Statement, reference: Reference, prompt: str | None) -> str | None:
-    """The answer without the constant of an integral that the reference leaves out, or with 18.000 as 18000; None if
-    it has neither.
-    """
-    if prompt is not None and _INDEFINITE.search(prompt[-PROMPT_CHARACTERS:]):
-        without = _CONSTANT_AT_END.sub("", said.text)
-        if without != said.text and not _CONSTANT_AT_END.search(reference.text):
-            return without
+def _without_constant(said: Statement, reference: Reference, prompt: str | None, options: Options) -> Grade | None:
+    """The grade of a correct answer with the constant of an integral that the reference leaves out."""
+    if prompt is None or not _INDEFINITE.search(prompt[-PROMPT_CHARACTERS:]):
+        return None
+    without = _CONSTANT_AT_END.sub("", said.text)
+    if without == said.text or _CONSTANT_AT_END.search(reference.text):
+        return None
+    return _if_correct(reference, without, said, options)
+
+
+def _with_points(said: Statement, reference: Reference, prompt: str | None, options: Options) -> Grade | None:
+    """The grade of a correct answer that writes 18.000 for 18000, as its text or prompt does."""
     around = f"{said.before[-PHRASE_CHARACTERS:]} {said.text} {said.after[:SHOWN_CHARACTERS]}"
     points = with_points(said.text, around if said.boxed or prompt is None else f"{prompt} {around}")
-    return points if points != said.text else None
+    return _if_correct(reference, points, said, options) if points != said.text else None
 
 
-def _with_units_of(prompt: str, reference: Reference, text: str, options: Options) -> Grade | None:
-    """The grade of a correct answer whose letters are units because the prompt names what they measure; else None."""
-    prompt = prompt[-PROMPT_CHARACTERS:].lower()
-    normal = Answer.read(text).normal
-    said, expected = with_units(normal, prompt), with_units(reference.normal, prompt)
-    if (said, expected) == (normal, reference.normal):
-        return None
-    graded = _compared(Reference.read(expected), said, options)
-    return dataclasses.replace(graded, answer=text, reference=reference.given) if graded.correct else None
+def _if_correct(reference: Reference, text: str, said: Statement, options: Options) -> Grade | None:
+    graded = _compared(reference, text, options)
+    return dataclasses.replace(graded, answer=said.text) if graded.correct else None
+
+
+class Chance(NamedTuple):
+    """How an answer is read once more that is not equal to the reference as it is written."""
+
+    about: str
+    read: Callable[[Statement, Reference, str | None, Options], Grade | None]
+    example: tuple[str, str, str]
+    """A prompt, a reference and a completion that is correct only so."""
+
+
+SECOND_CHANCES = (
+    Chance(
+        "letters that the prompt makes arbitrary",
+        _with_parameters,
+        ("Find all solutions of the equation $y'=y$. ", "y = c e^x", r"\boxed{y = k e^x}"),
+    ),
+    Chance(
+        "units that the prompt names",
+        _with_units_of,
+        ("What is the current in amperes? ", "4.2", r"\boxed{4.2 A}"),
+    ),
+    Chance(
+        "the constant of an integral",
+        _without_constant,
+        (r"Find the integral $\int 2x\,dx$. ", "x^2", r"\boxed{x^2+C}"),
+    ),
+    Chance(
+        "18.000 as 18000",
+        _with_points,
+        ("Wie groß ist die Fläche? ", "1500", "62,5 · 24 = 1.500. Die Fläche beträgt 1.500 m²."),
+    ),
+)
 
 
 def _not_done(answer: Answer, reference: Reference, prompt: str) -> str | None:

@@ -77,7 +77,7 @@ _ANOTHER_FORM = re.compile(
 def restates(answer: Answer, reference: Reference, prompt: str) -> bool:
     """Whether a correct answer copies an operation from the prompt that the reference does not have."""
     text, prompt = _WHITE.sub("", answer.normal), prompt[-PROMPT_CHARACTERS:]
-    if len(text) < 3 or text == _WHITE.sub("", reference.normal) or _E_NOTATION.fullmatch(text):
+    if (len(text) < 3 and "!" not in text) or text == _WHITE.sub("", reference.normal) or _E_NOTATION.fullmatch(text):
         return False
     try:
         tree, expected = result(answer.reading.tree), result(reference.reading.tree)
@@ -88,6 +88,8 @@ def restates(answer: Answer, reference: Reference, prompt: str) -> bool:
             value = exact(expected.value if isinstance(expected, Quantity) else expected)
             if any(_value(formula) == value for formula in _formulas(prompt)):
                 return True
+        if isinstance(expected, Quantity) and isinstance(tree, (Number, Negative)) and said == _form(expected.value):
+            return False  # 150 for "in dollars" lacks a unit only.
         # Only a form that the prompt asks for can be missing, and not one that it gave.
         another = _ANOTHER_FORM.search(prompt) and all(asked != _form(formula) for formula in _formulas(prompt))
         if not is_operation(tree) and not another:

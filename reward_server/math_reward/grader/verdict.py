@@ -100,6 +100,18 @@ class Options:
         default=False, metadata={"help": "if the reference is a number, accept only a number in lowest terms"}
     )
 
+    def __post_init__(self) -> None:
+        """Takes a mode by its name too.
+
+        Raises:
+            ValueError: there is no such mode.
+        """
+        try:
+            object.__setattr__(self, "mode", Mode(self.mode))
+        except ValueError:
+            names = " or ".join(repr(mode.value) for mode in Mode)
+            raise ValueError(f"mode must be {names}, not {self.mode!r}.") from None
+
 
 @dataclass(frozen=True)
 class Grade:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from math_reward.grader import Mode, Verdict, grade
-from math_reward.grader.extraction import prose
+from math_reward.grader import Mode, Options, Verdict, grade
+from math_reward.grader.extraction import phrases, prose, thoughts
 from math_reward.grader.extraction.denials import DENIALS, Denial
 from math_reward.grader.extraction.phrases import PHRASES, Phrase
 from math_reward.grader.extraction.statement import (
@@ -145,9 +145,20 @@ def test_a_phrase_is_in_its_example_with_one_of_its_keywords_and_its_answer_is_f
     found = final_answer(phrase.example)
 
     assert found is not None
-    assert found.text.strip("$. ") == "42"
+    assert found.text.strip("$. ") in ("42", "A")
     assert announced is not None
     assert any(word in announced[0].lower() for word in phrase.keywords.split())
+
+
+@pytest.mark.parametrize("phrase", PHRASES, ids=lambda phrase: phrase.example)
+def test_without_its_row_a_phrase_announces_nothing(phrase: Phrase, monkeypatch: pytest.MonkeyPatch):
+    text = f"{phrase.example}\nBefore that, in the first of the two weeks of this month, there were 13."
+    announced = final_answer(text)
+
+    assert announced is not None
+    assert announced.text.strip("$. ") in ("42", "A")
+    monkeypatch.setattr(phrases, "PHRASE", phrases.any_of(row for row in PHRASES if row is not phrase))
+    assert final_answer(text) != announced
 
 
 def test_glm_s_box_counts_in_strict_mode_and_tags_do_not():
@@ -158,3 +169,20 @@ def test_glm_s_box_counts_in_strict_mode_and_tags_do_not():
 @pytest.mark.parametrize("denial", DENIALS, ids=lambda denial: denial.language)
 def test_every_language_can_take_an_answer_back(denial: Denial):
     assert grade(denial.example, "42").verdict is Verdict.AMBIGUOUS
+
+
+@pytest.mark.parametrize("thought", thoughts.THOUGHTS, ids=lambda thought: thought.models.split(",")[0])
+def test_a_thought_that_does_not_end_has_no_answer_in_any_template(
+    thought: thoughts.Thought, monkeypatch: pytest.MonkeyPatch
+):
+    opening = re.search(thought.opening, thought.example)
+    assert opening is not None
+    prompt = f"What is 40+2?\n{opening[0]}"
+
+    for mode in Mode:
+        options = Options(mode=mode)
+        assert grade(thought.example, "42", options=options).verdict is Verdict.NO_ANSWER
+        assert grade(rf"{prompt} It is \boxed{{42}}", "42", prompt, options).verdict is Verdict.NO_ANSWER
+        assert grade(r"It is \boxed{42}", "42", options=options).correct
+    monkeypatch.setattr(thoughts, "MARKS", thoughts.any_of([row for row in thoughts.THOUGHTS if row is not thought]))
+    assert grade(thought.example, "42").correct, "the row is what refuses it"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from math_reward.grader import Verdict, grade
+from math_reward.grader import Mode, Options, Verdict, grade
 
 from ...refusals import assert_refusal
 
@@ -85,3 +85,12 @@ def test_a_reference_that_is_no_mathematics_is_a_bad_reference_whatever_the_comp
 
 def test_an_answer_within_the_limits_is_looked_at():
     assert grade(rf"\boxed{{{'9' * 400}}}", "9" * 400).verdict is Verdict.CORRECT
+
+
+def test_a_mode_may_be_given_by_its_name_and_no_other_word():
+    assert Options(mode="strict") == Options(mode=Mode.STRICT)  # type: ignore[arg-type]
+    assert grade("It is 42", "42", options=Options(mode="strict")).verdict is Verdict.NO_ANSWER  # type: ignore[arg-type]
+
+    with pytest.raises(ValueError, match="mode") as refused:
+        Options(mode="stric")  # type: ignore[arg-type]
+    assert_refusal(str(refused.value), "'lenient'")

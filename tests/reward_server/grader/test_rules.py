@@ -1,8 +1,13 @@
-"""The tables of rules and of second readings: each row has an example that it decides itself."""
+"""The tables of rules, second readings and forms: each row has an example, which changes where the row is not."""
 
 import pytest
 
-from math_reward.grader import Options, grade
+from math_reward.grader import Options, Verdict, asked_form, compared, grade, grading
+from math_reward.grader.asked_form import FORMS, Form
+from math_reward.grader.errors import NotMathematics, TooComplex, Undefined
+from math_reward.grader.extraction import values_at_end as endings
+from math_reward.grader.extraction.values_at_end import ENDINGS, Ending, values_at_end
+from math_reward.grader.grading import SECOND_CHANCES, Chance, forget
 from math_reward.grader.notation.parse import parse
 from math_reward.grader.notation.syntax import Node
 from math_reward.grader.rules import RULES
@@ -41,6 +46,18 @@ def test_labels_come_off_first():
     assert LABELS.applies(reference, accepted)
 
 
+@by_name
+def test_without_its_row_the_example_of_a_rule_changes(rule: Rule):
+    reference, *answers = rule.example
+    others = Comparison(Options(), tuple(row for row in RULES if row is not rule))
+
+    try:
+        verdicts = [others.same(parse(reference), parse(answer)) for answer in answers]
+    except (NotMathematics, TooComplex, Undefined, AssertionError):
+        verdicts = []
+    assert verdicts != [True, False]
+
+
 def test_every_rule_has_a_name_of_its_own():
     assert len({rule.name for rule in RULES}) == len(RULES)
 
@@ -51,3 +68,44 @@ def test_a_second_reading_accepts_and_rejects_as_its_example_says(reading: Secon
 
     assert grade(rf"\boxed{{{accepted}}}", reference).rule == reading.sentence
     assert not grade(rf"\boxed{{{rejected}}}", reference).correct
+
+
+@pytest.mark.parametrize("reading", SECOND_READINGS, ids=lambda reading: reading.name)
+def test_without_its_row_the_example_of_a_second_reading_changes(
+    reading: SecondReading, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(compared, "SECOND_READINGS", tuple(row for row in SECOND_READINGS if row is not reading))
+    forget()
+
+    reference, accepted, _ = reading.example
+    assert not grade(rf"\boxed{{{accepted}}}", reference).correct
+    forget()
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
+def test_a_form_is_asked_for_as_its_example_says_and_by_no_other_row(form: Form, monkeypatch: pytest.MonkeyPatch):
+    prompt, reference, answer = form.example
+    completion = rf"{prompt} \boxed{{{answer}}}"
+
+    assert grade(rf"{prompt} \boxed{{{reference}}}", reference, prompt).correct
+    assert grade(completion, reference, prompt).verdict is Verdict.RESTATED
+    monkeypatch.setattr(asked_form, "FORMS", tuple(row for row in FORMS if row is not form))
+    assert grade(completion, reference, prompt).correct
+
+
+@pytest.mark.parametrize("chance", SECOND_CHANCES, ids=lambda chance: chance.about)
+def test_without_its_row_the_example_of_a_second_chance_changes(chance: Chance, monkeypatch: pytest.MonkeyPatch):
+    prompt, reference, completion = chance.example
+
+    assert grade(prompt + completion, reference, prompt).correct
+    monkeypatch.setattr(grading, "SECOND_CHANCES", tuple(row for row in SECOND_CHANCES if row is not chance))
+    assert not grade(prompt + completion, reference, prompt).correct
+
+
+@pytest.mark.parametrize("ending", ENDINGS, ids=lambda ending: ending.about)
+def test_without_its_row_the_example_of_an_ending_has_another_value(ending: Ending, monkeypatch: pytest.MonkeyPatch):
+    value = values_at_end(ending.example)
+
+    assert value is not None
+    monkeypatch.setattr(endings, "ENDINGS", tuple(row for row in ENDINGS if row is not ending))
+    assert values_at_end(ending.example) != value

@@ -23,7 +23,7 @@ _TOKEN_BOX = re.compile(r"<\|(begin|end)_of_box\|>")
 _PART = r"\\text\s*\{\s*(?:for|in)? ?part \(?[a-h]\)?,? (?:and|,)\s*\}"
 _FILLER = r"(?:[\s$.]|\\[,;: ()\[\]]|\\q?quad(?![a-z])|\b(?:and|the|for|in|part)\b|\(?\b[a-h]\)|&)*"
 _SEPARATOR = re.compile(
-    r"[ \t$]*|[\s$]*(?:\\[()\[\]]|\\q?quad(?![a-z])|\s)*"
+    r"(?:[ \t$~|]|\\[,;:! ]|\\q?quad(?![a-z]))*|[\s$]*(?:\\[()\[\]]|\\q?quad(?![a-z])|\s)*"
     r"(?:[,;]|(?P<alternative>,?\s*(?:\bor\b|\\text\s*\{\s*or\s*\}))"
     rf"|{_PART}"
     r"|,?\s*(?:\band\b|&|\\text\s*\{\s*,?\s*and\s*\}))" + _FILLER

@@ -143,6 +143,15 @@ def _without(text: str, opening: str, closing: str) -> str:
     return "".join(kept) + text[place:]
 
 
+def json_object(text: str) -> tuple[str | None, str]:
+    """The JSON object at the start of a text, as an answer, and the text behind it, without a fence between them."""
+    try:
+        value, end = _DECODER.raw_decode(text)
+    except ValueError:
+        return None, ""
+    return _as_answer(value), text[end:].lstrip(" \n`,").removeprefix("json").lstrip()
+
+
 def json_value(text: str) -> str | None:
     r"""The JSON value at the start of a text, as an answer: a list with commas, a string decoded.
 

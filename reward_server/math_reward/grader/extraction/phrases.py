@@ -2,6 +2,7 @@
 
 import re
 from collections import deque
+from collections.abc import Iterable
 from typing import NamedTuple
 
 
@@ -14,7 +15,7 @@ class Phrase(NamedTuple):
     pattern: str
     """White space is matched by single characters, so that every pattern takes linear time."""
     example: str
-    """A text whose answer is 42."""
+    """A text whose answer is 42 or A, also where another number follows."""
 
 
 # A verb or a colon must follow the noun.
@@ -23,11 +24,11 @@ PHRASES = (
     Phrase(
         "English", "answer solution result option choice",
         rf"(?:final|correct|right|true|actual)\ (?:answer|solution|result|option|choice)s?\b[^.:\n]{{0,40}}?\b{_IS}",
-        "The final answer is 42.",
+        "The correct solution for x is 42.",
     ),
     Phrase(
         "English", "answer solution result option choice",
-        rf"(?:final|correct)\ (?:answer|solution|result|option|choice)s?\W{{0,4}}{_IS}", "**Final Answer**: 42",
+        rf"(?:final|correct)\ (?:answer|solution|result|option|choice)s?\W{{0,4}}{_IS}", "The correct result = 42",
     ),
     Phrase(
         "English", "answer", rf"\banswers?(?:\ (?:choice|option|\([^()\n]{{1,30}}\)))?\**\ ?{_IS}",
@@ -36,14 +37,14 @@ PHRASES = (
     Phrase("English", "a: a*", r"^[\s*#>-]{0,8}(?-i:A)\**:(?=\s)", "A: 42"),
     Phrase(
         "English", "ans solution result",
-        r"^[\s*#>-]{0,8}(?:Ans|Answer|Solution|Result|Final\ Answer)\b\.?\**\ ?[:=：—–]", "**Answer:** 42",
+        r"^[\s*#>-]{0,8}(?:Ans|Answer|Solution|Result|Final\ Answer)\b\.?\**\ ?[:=：—–]", "Solution: 42",
     ),
     Phrase(
         "English", "answer solution result",
         r"^[\s*#>-]{0,8}(?:Final\ )?(?:Answer|Solution|Result)\**\ ?(?:\n|(?=[\\$\d]))", "Final Answer\n42",
     ),
     Phrase("GSM8K", "####", r"\#{4}", "6 * 7 is\n#### 42"),
-    Phrase("JSON", "answer", r'"(?:final[_\ ]?)?answer"\s?:\s?', '{"answer": "42"}'),
+    Phrase("JSON", "answer", r'"(?:final[_\ ]?)?answer"\s?:\s?', 'So {"answer": "42"}'),
     Phrase("Chinese", "答 结", r"【(?:答案|最终答案|结论)】[:：]?", "【答案】42"),
     Phrase(
         "Chinese", "答 选 结",
@@ -51,9 +52,9 @@ PHRASES = (
         "所以x的值为7，答案为42。",
     ),
     Phrase("Chinese", "故 選 填", r"故(?:答案)?(?:选|選|填|为|應選|应选)[:：]?", "故选：42"),
-    Phrase("Chinese", "所以", r"所以(?:答案)?(?:选|是|为)[:：]?", "所以答案是42。"),
+    Phrase("Chinese", "所以", r"所以(?:答案)?(?:选|是|为)[:：]?", "所以是42。"),
     Phrase(
-        "Chinese", "选", r"(?:综上|因此|正确选项|应|可|∴)[^。\n]{0,6}选择?[:：]?\s?(?=\(?[A-J])", "综上选A，答案：42"
+        "Chinese", "选", r"(?:综上|因此|正确选项|应|可|∴)[^。\n]{0,6}选择?[:：]?\s?(?=\(?[A-J])", "综上选A。"
     ),
     Phrase("Chinese", "答 解 结", r"^(?:答|解|结论)[:：]", "解：42"),
     Phrase("Japanese", "答", r"(?:最終的な)?答え?(?:は|[:：])", "答えは42です。"),
@@ -90,7 +91,14 @@ PHRASES = (
     ),
     Phrase("Turkish", "cevap yanıt", r"(?:nihai\ )?(?:cevap|yanıt)\ ?:?", "Cevap: 42'dir"),
 )  # fmt: skip
-_PHRASE = re.compile("|".join(f"(?:{phrase.pattern})" for phrase in PHRASES), re.IGNORECASE | re.MULTILINE)
+
+
+def any_of(rows: Iterable[Phrase]) -> re.Pattern[str]:
+    """A pattern that matches what any of these rows matches."""
+    return re.compile("|".join(f"(?:{row.pattern})" for row in rows), re.IGNORECASE | re.MULTILINE)
+
+
+PHRASE = any_of(PHRASES)
 _KEYWORDS = frozenset(word for phrase in PHRASES for word in phrase.keywords.split())
 MAX_LINES = 64
 """How many lines with a keyword, counted from the end, are searched."""
@@ -100,7 +108,7 @@ def last_phrase(text: str) -> re.Match[str] | None:
     """The last phrase in ``text`` that announces an answer."""
     lower = text.lower()
     if len(lower) != len(text):  # Some capitals have two letters in lower case.
-        return last_match(_PHRASE, text)
+        return last_match(PHRASE, text)
     for _ in range(MAX_LINES):
         place = max(lower.rfind(word) for word in _KEYWORDS)
         if place < 0:
@@ -111,7 +119,7 @@ def last_phrase(text: str) -> re.Match[str] | None:
         while begin and start - begin < 8 and text[begin - 1] in "\n \t*#>-":
             begin -= 1
         end = text.find("\n", place)
-        phrase = last_match(_PHRASE, text, begin, len(text) if end < 0 else min(len(text), end + 2))
+        phrase = last_match(PHRASE, text, begin, len(text) if end < 0 else min(len(text), end + 2))
         if phrase is not None:
             return phrase
         lower = lower[:start]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from math_reward.grader.extraction.afterwards import AFTERWARDS, corrects, without_remark
 from math_reward.grader.extraction.bare import IDEOGRAPHS, PROSE_WORD, is_bare
 from math_reward.grader.extraction.denials import DENIED_IN_CHINESE, denied_after, denied_before, is_denied
-from math_reward.grader.extraction.document import json_value, last_row, undressed
+from math_reward.grader.extraction.document import json_object, json_value, last_row, undressed
 from math_reward.grader.extraction.equation_at_end import equation_at_end
 from math_reward.grader.extraction.letters import (
     ANOTHER_LETTER,
@@ -51,6 +51,7 @@ _SENTENCE_WITH_NUMBER = re.compile(r"(?:the|he|she|they|it|we|i|there|john|a|an)
 _OR_A_NUMBER = re.compile(r"\bor \$?-?\d")
 # "56, though ...", "42, because 6 * 7 = 42"
 _VALUE_AND_CLAUSE = re.compile(r"(\$?-?\d[\d,]*(?:\.\d+)?(?:/\d+)?\s?%?)\s?[,;]\s(?=[a-zA-Z])(?!(?:or|and)\b)")
+_TWO_LETTERS = re.compile(r"[A-Za-z]{2}")  # kt, II
 _JOINED_LETTERS = re.compile(r"[A-J]{2,6}")
 _SENTENCE_END = re.compile(r"(?<=[^\d\s.])\.(?=\s|$)|\. ?(?=[A-Z][a-z])|\n\n|[!?。](?=\s|$)|。")
 _WORDS_ALONE = re.compile(r"\\text\s?\{[^{}]{1,80}\}")
@@ -159,8 +160,13 @@ PLACES = (
 
 def answer_in(text: str, bold: str | None = None) -> str | None:
     """The final answer of a text without boxes; None if it states none. ``bold`` is of `emphasised`."""
-    if text.startswith("{") and (said := json_value(text)) is not None:
-        return said
+    while text.startswith("{"):
+        said, rest = json_object(text)
+        if said is None:
+            break
+        if not rest.startswith("{") and last_phrase(rest) is None:
+            return said
+        text = rest
     if '"}' in "".join(text[-40:].split()) and last_phrase(text) is None:
         text = _JSON_END.sub(".", text, count=1)
     text = without_remark(text)
@@ -197,6 +203,8 @@ def _first_of(text: str, bold: str | None) -> str | None:
 
 def _whole(text: str) -> str | None:
     if _JOINED_LETTERS.fullmatch(text) and sorted({*text}) == [*text]:
+        return text
+    if _TWO_LETTERS.fullmatch(text) and YES_OR_NO.fullmatch(text) is None:
         return text
     if not is_bare(text) and not _WORDS_ALONE.fullmatch(text):
         return words_alone(text)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from math_reward.grader.extraction.phrases import last_match
+from math_reward.grader.extraction.phrases import last_match, last_phrase
 from math_reward.grader.extraction.values_at_end import NUMBER
 
 PROMPT_CHARACTERS = 4_000
@@ -16,9 +16,14 @@ PROMPT_CHARACTERS = 4_000
 SENTENCE_CHARACTERS = 400
 """A longer last sentence is not read."""
 _DIGITS = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
-_HOW_MANY = re.compile(
-    r"\bhow many (?:more |fewer |total )?(?P<noun>[a-z]{3,20})\s(?P<rest>[^?.!\n]{0,120})\?", re.IGNORECASE
+# "How many miles can she run?", "How much money will she have?", "How long does it take?"
+_ASKS = re.compile(
+    r"\bhow (?:many (?:more |fewer |total )?(?P<noun>[a-z]{3,20})|(?P<much>much(?: more| less)?(?: money)?)"
+    r"|(?P<long>long))\s(?P<rest>(?P<mass>[a-z]{3,20})?[^?.!\n]{0,120})\?",
+    re.IGNORECASE,
 )
+_MONEY = r"\s(?:dollars|bucks|cents|euros|pounds)\b"
+_TIME = r"\s(?:seconds|minutes|hours|days|weeks|months|years)\b"
 # What begins a condition: "in 7 hours", "with his budget of $42", "than Amber in a 1 year time frame"
 _CONDITION = re.compile(
     r"\b(?:of|in|within|with|for|at|on|from|per|after|before|every|by|over|than|during)\s(?:[a-z]+\s){0,3}\$?\Z",
@@ -40,6 +45,9 @@ _COMMON_WORDS = (
     " from compared than total altogether"
 )
 _COMMON = frozenset(_COMMON_WORDS.split())
+_FILLER_WORDS = "so therefore thus hence exactly only just finally there it of to in is answer final"
+_FILLERS = frozenset(_FILLER_WORDS.split())
+"""Words that a last sentence may have besides those of its question; each other one may change its number."""
 _IS_IT = re.compile(r"(?:^|[.?!\n]\s{0,4})(?:is|are)\s(?P<rest>[^?.!\n,;:]{3,80})\?", re.IGNORECASE)
 _NO_PLAIN_QUESTION = re.compile(
     r"\b(?:not|never|neither|nor|no|and|or|both|it|there|that|which|true|false|wrong|impossible|possible|all|every|any"
@@ -56,30 +64,68 @@ _DENIAL = r"\s(?:is|are)(?:\s(?:therefore|thus|indeed|also|hence))?(?P<denied>\s
 
 def asked_value(text: str, answer: str | None, prompt: str) -> str | None:
     """The number before the noun that the prompt asks for, in a last sentence that repeats the whole question with its
-    conditions; None where the answer that was read is none of these, or something else is said of the number.
+    conditions; None where the answer that was read is none of these, but of the sentence or announced by a phrase, or
+    something else is said of the number.
     """
     prompt = prompt[-PROMPT_CHARACTERS:]
-    question = last_match(_HOW_MANY, prompt)
+    question = last_match(_ASKS, prompt)
     sentence = _LABEL.sub("", _SENTENCE.split(text.rstrip(" .。\n*"))[-1])
     if question is None or len(sentence) > SENTENCE_CHARACTERS or _NO_PLAIN_SENTENCE.search(sentence):
         return None
-    stems = {word[:4] for word in _WORD.findall(sentence.lower())}
-    if not {word[:4] for word in _WORD.findall(question["rest"].lower()) if word not in _COMMON} <= stems:
+    if not _stems(question["rest"]) <= _stems(sentence):
         return None
-    noun = rf"\s(?:more\s|fewer\s|different\s)?{re.escape(question['noun'])}\b"
     conditions: list[re.Match[str]] = []
     others: list[re.Match[str]] = []
+    known = [*question[0].split(), *_COMMON, *_FILLERS]
     for number in NUMBER.finditer(sentence):
         after = sentence[number.end() :]
-        is_given = _gives(prompt, number["number"], after) and not re.match(noun, after, re.IGNORECASE)
+        is_given = _is_asked(question, number["number"], after) is None and _gives(prompt, number["number"], after)
         before = sentence[max(0, number.start() - 60) : number.start()]
-        (conditions if is_given and _CONDITION.search(before) else others).append(number)
+        leading = _CONDITION.search(before)
+        is_condition = is_given and (leading or _gives(question[0], number["number"], after))
+        (conditions if is_condition else others).append(number)
+        if is_condition and leading and "$" in number["number"]:
+            known.append(leading[0])  # "with his budget of $42"
     read = _DIGITS.search(answer or "")
-    is_condition = read is not None and any(read[0] in condition["number"] for condition in conditions)
-    if len(others) != 1 or not (answer is None or is_condition):
+    reads_condition = read is not None and any(read[0] in condition["number"] for condition in conditions)
+    is_elsewhere = read is not None and read[0] not in sentence and last_phrase(text) is None
+    if len(others) != 1 or not (answer is None or reads_condition or is_elsewhere):
         return None
-    followed = re.match(noun, sentence[others[0].end() :], re.IGNORECASE)
-    return others[0]["number"].strip() if followed else None
+    value, end = others[0]["number"], others[0].end()
+    asked = _is_asked(question, value, sentence[end:])
+    if asked is None:
+        return None
+    rest = sentence[: others[0].start()].removesuffix("a total of ") + sentence[end + asked :]
+    return value.strip() if _adds_nothing(rest, " ".join(known), prompt) else None
+
+
+def _adds_nothing(sentence: str, known: str, prompt: str) -> bool:
+    """Whether a sentence without its number has only known words, names of the prompt, and a name at its start."""
+    words, stems = re.findall(r"[a-z]+", known.lower()), _stems(known)
+    return all(
+        word[0].lower() in words
+        or word[0].lower().rstrip("s")[:4] in stems
+        or (word[0][0].isupper() and (word.start() == 0 or word[0] in prompt))
+        for word in re.finditer(r"[A-Za-z]+", sentence)
+    )
+
+
+def _stems(text: str) -> set[str]:
+    """The words of a text, by their first letters, so that "pays" is "pay"."""
+    return {word.rstrip("s")[:4] for word in _WORD.findall(text.lower()) if word not in _COMMON}
+
+
+def _is_asked(question: re.Match[str], number: str, after: str) -> int | None:
+    """How much of what stands behind a number says that it is what the question asks for; None if it is not."""
+    if question["much"]:
+        kind = rf"{_MONEY}|\s[a-z]{{3,12}} of {question['mass']}\b"
+    else:
+        kind = _TIME if question["long"] else rf"\s(?:more\s|fewer\s|different\s)?{re.escape(question['noun'])}\b"
+    said = re.match(kind, after, re.IGNORECASE)
+    is_money = "$" in number
+    if said is None:
+        return 0 if is_money and question["much"] else None
+    return None if is_money and not question["much"] else said.end()
 
 
 def _gives(prompt: str, number: str, after: str) -> bool:

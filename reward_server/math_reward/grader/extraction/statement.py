@@ -14,7 +14,8 @@ from math_reward.grader.extraction.boxes import BOX, Statement, last_boxes
 from math_reward.grader.extraction.document import json_value, plain, shown, undressed, with_boxes, without_code
 from math_reward.grader.extraction.phrases import last_match, last_phrase
 from math_reward.grader.extraction.prose import LETTER_ALONE, announced, answer_in, emphasised
-from math_reward.grader.extraction.special_tokens import EMPHASIS, SPECIAL_TOKEN, before_next_turn
+from math_reward.grader.extraction.special_tokens import EMPHASIS, SPECIAL_TOKEN
+from math_reward.grader.extraction.thoughts import answering
 from math_reward.grader.verdict import Mode
 
 SCANNED_CHARACTERS = 100_000
@@ -32,10 +33,15 @@ _REASON_IN_BOX = re.compile(r"(?<=[\w)\]}$%]),? ?\\text ?\{,? ?(?:since|because)
 def final_answer(completion: str, mode: Mode = Mode.LENIENT) -> Statement | None:
     r"""The final answer of a completion, or None if it has none.
 
-    Text before the last ``</think>`` and after the next message of the user does not count. A box that is never closed
-    was cut off, so there is no answer.
+    Thoughts and what follows the next message of the user do not count (`answering`). A box that is never closed was
+    cut off, so there is no answer.
     """
-    text = shown(completion[_read_part(completion)])
+    return stated_in(answering(completion, None), mode)
+
+
+def stated_in(text: str, mode: Mode) -> Statement | None:
+    """Like `final_answer`, for a text without thoughts."""
+    text = shown(text[-SCANNED_CHARACTERS:])
     tag = last_match(_TAG, text, max(0, len(text) - TAIL_CHARACTERS)) if mode is Mode.LENIENT else None
     if tag is not None and tag[1].strip() and not BOX.search(text, tag.end()) and "begin_of_box" not in text:
         text = tag[1].strip()  # What stands last counts; a box in it is the answer.
@@ -75,31 +81,21 @@ def _signed(sign: str, text: str) -> str:
     return text if not sign else f"-{text}" if text.replace(".", "", 1).isalnum() else f"-({text})"
 
 
-def _read_part(completion: str) -> slice:
-    """The part of a completion that is searched for an answer."""
-    begin = completion.rfind("</think>") + len("</think>") if "</think>" in completion else 0
-    text = completion[begin:].partition("<think>")[0]  # A thought that never ends has no answer.
-    end = begin + len(text)
-    begin = max(begin, end - SCANNED_CHARACTERS)
-    return slice(begin, begin + len(before_next_turn(completion[begin:end])))
-
-
-def span_of(said: Statement, completion: str) -> tuple[int, int] | None:
+def span_of(said: Statement, text: str, start: int) -> tuple[int, int] | None:
     """Where an answer stands in its completion: its first character and the one after its last, the box's braces not
     among them. None where it is put together from several places, or stands there in other words.
 
     Args:
-        said: of `final_answer`.
-        completion: the same.
+        said: of `stated_in`.
+        text: the same.
+        start: where that text begins in the completion.
     """
-    part, text = _read_part(completion), said.text
-    begin, end = part.start, part.stop
-    while text and (place := completion.rfind(text, begin, end)) >= 0:
-        after = place + len(text)
-        if not said.boxed or (
-            _OPENED.search(completion, max(begin, place - 80), place) and _CLOSED.match(completion, after)
-        ):
-            return place, after
+    begin, end = max(0, len(text) - SCANNED_CHARACTERS), len(text)
+    while said.text and (place := text.rfind(said.text, begin, end)) >= 0:
+        after = place + len(said.text)
+        is_in_box = _OPENED.search(text, max(begin, place - 80), place) and _CLOSED.match(text, after)
+        if not said.boxed or is_in_box:
+            return start + place, start + after
         end = after - 1
     return None
 

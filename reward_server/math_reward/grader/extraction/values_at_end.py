@@ -6,6 +6,8 @@ A value that the text denies, doubts, changes or only names ("question 42") is n
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from typing import NamedTuple
 
 from math_reward.grader.extraction.bare import is_bare
 from math_reward.grader.extraction.denials import is_denied
@@ -138,24 +140,62 @@ _MADE = re.compile(
 _OUT_OF = re.compile(r"\d{1,9} out of $")
 
 
-def values_at_end(text: str) -> str | None:
-    """The value at the end, with those of its list, or the one before it if "or" joins them."""
+class Ending(NamedTuple):
+    """What a text may end with that is a value."""
+
+    about: str
+    read: Callable[[str], str | None]
+    """None: the text does not end so; empty: it does, and has no value there."""
+    example: str
+    """A text that ends so."""
+
+
+def _listed(text: str) -> str | None:
     tail = text[-TAIL_CHARACTERS:]
     listed = _LIST.search(tail) or _LABELLED_PAIR.search(tail)
     is_right_side = listed is not None and tail[listed.start()] == "=" and "=" in listed["items"]  # 2x = 10, x = 5
-    if listed is not None and not is_right_side and not is_denied(tail, listed):
-        return _JOINTS.sub(lambda joint: " or " if joint[0].strip(" ,") in ("or", "oder") else ", ", listed["items"])
-    if (day := _DATE.search(tail) or _DURATION.search(tail)) is not None:
-        return day[0]
-    if (ratio := _RATIO.search(tail)) is not None:
-        return f"{ratio[1]}:{ratio[2]}"
-    if (quantity := quantity_at_end(tail)) is not None and not is_denied(tail, quantity):
-        return quantity["value"].strip()
+    if listed is None or is_right_side or is_denied(tail, listed):
+        return None
+    return _JOINTS.sub(lambda joint: " or " if joint[0].strip(" ,") in ("or", "oder") else ", ", listed["items"])
+
+
+def _day(text: str) -> str | None:
+    day = _DATE.search(text[-TAIL_CHARACTERS:]) or _DURATION.search(text[-TAIL_CHARACTERS:])
+    return None if day is None else day[0]
+
+
+def _ratio(text: str) -> str | None:
+    ratio = _RATIO.search(text[-TAIL_CHARACTERS:])
+    return None if ratio is None else f"{ratio[1]}:{ratio[2]}"
+
+
+def _quantity(text: str) -> str | None:
+    quantity = quantity_at_end(text[-TAIL_CHARACTERS:])
+    denied = quantity is None or is_denied(text[-TAIL_CHARACTERS:], quantity)
+    return None if quantity is None or denied else quantity["value"].strip()
+
+
+def _with_alternative(text: str) -> str | None:
     other = _ALTERNATIVE.search(text[-60:])
-    if other is None:
-        return _value_at_end(text)
-    value = _value_at_end(text[: len(text) - len(other[0])])
-    return None if value is None else rf"{value} \text{{ or }} {other['value']}"
+    value = None if other is None else _value_at_end(text[: len(text) - len(other[0])])
+    return None if other is None else "" if value is None else rf"{value} \text{{ or }} {other['value']}"
+
+
+ENDINGS = (
+    Ending("a list", _listed, "The values are 0.1, 4, and 2."),
+    Ending("a date or a duration", _day, "So it is 1 May 2019."),
+    Ending("a ratio in words", _ratio, "The ratio is 3 to 4."),
+    Ending("a number with its units", _quantity, "Its speed is 9.8 m/s^2"),
+    Ending("a value with another one", _with_alternative, "It is 1/4 (or 0.25)."),
+    Ending("the last formula or number", lambda text: _value_at_end(text), "So both have 42 apples."),
+)
+"""The first that a text ends with counts."""
+
+
+def values_at_end(text: str) -> str | None:
+    """The value at the end, with those of its list, or the one before it if "or" joins them."""
+    found = (ending.read(text) for ending in ENDINGS)
+    return next((value for value in found if value is not None), None) or None
 
 
 def _value_at_end(text: str) -> str | None:

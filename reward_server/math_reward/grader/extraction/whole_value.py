@@ -12,13 +12,16 @@ WINDOW_CHARACTERS = 240
 
 _TOKEN = re.compile(
     r"(?P<number>\d+(?:,\d{3})*(?:\.\d+)?|\.\d+)"
-    r"|(?P<function>\\[a-zA-Z]+|(?:arc)?(?:sin|cos|tan)|sqrt|log|ln|exp|abs|pi|√|π|∞)"
-    r"|(?P<ideographs>[\u3040-\u9fff\uac00-\ud7af]+)|(?P<word>[^\W\d_]{2,})|(?P<letter>[^\W\d_])|(?P<operator>\*\*|[-+*/^<>≤≥≠×·÷−:])|(?P<equals>[=≈])"
+    r"|(?P<function>\\(?!(?:times|cdot|div)(?![a-zA-Z]))[a-zA-Z]+|(?:arc)?(?:sin|cos|tan)|sqrt|log|ln|exp|abs|pi|√|π|∞)"
+    r"|(?P<ideographs>[\u3040-\u9fff\uac00-\ud7af]+)|(?P<word>[^\W\d_]{2,})|(?P<letter>[^\W\d_])|(?P<operator>\*\*|\\(?:times|cdot|div)(?![a-zA-Z])|[-+*/^<>≤≥≠×·÷−:])|(?P<equals>[=≈])"
     r"|(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<after>[!%°²³])|(?P<comma>[,;])|(?P<money>\\?[$€£])|(?P<space>\s+)|(?P<other>.)",
     re.DOTALL,
 )
 # open_file(1) and print(42): a call of an unknown function is not its argument.
 _CALLED = re.compile(r"[a-zA-Z_]{2}$")
+# mn+1 and 1 + mn have a product of letters beside the number, and profit+5 a word: none of it is the number alone.
+_PART_OF_BEFORE = re.compile(r"[a-zA-Zα-ωа-я]{2}(?:[-−+*/^·×÷]| [+*/^·×÷] )\Z")
+_PART_OF_AFTER = re.compile(r"(?:[-−+*^·×÷]| [+*^·×÷] )[a-zA-Zα-ωа-я]{2}")
 _OPERANDS = ("number", "letter", "function", "close", "after")
 
 
@@ -30,7 +33,7 @@ class _Token(NamedTuple):
 
 def whole_of(text: str, start: int, end: int) -> str | None:
     """The expression around the number at ``text[start:end]``, or the number itself; None if it is in brackets with a
-    remark.
+    remark, or a part of something with words in it.
     """
     begin = max(0, start - WINDOW_CHARACTERS)
     tokens = [
@@ -49,9 +52,13 @@ def whole_of(text: str, start: int, end: int) -> str | None:
     while low > 0 and tokens[low].kind == "open" and _kind(tokens, low - 1) == "close":
         low = _operand(tokens, low - 1)  # (x + 4)(x + 1)
     first = min(tokens[low].start, start) if low >= 0 else 0
+    last = max(tokens[high].end, end)
+    before = text[max(0, first - 6) : first + (text[first] in " -−+*/^·×÷")]
+    if _PART_OF_BEFORE.search(before) or _PART_OF_AFTER.match(text, last):
+        return None
     if low < 0 or (text[first] in "([" and _CALLED.search(text, max(0, first - 2), first)):
         return None
-    return text[first : max(tokens[high].end, end)]
+    return text[first:last]
 
 
 def _kind(tokens: list[_Token], place: int) -> str:

@@ -68,7 +68,7 @@ RULES = (
         either_is(Collection, Bracketed),
         same_collection,
     ),
-    Rule("words", "Words are the same letter by letter.", (r"\text{odd}", "Odd", "even"), either_is(Text), same_words),
+    Rule("words", "Words are the same letter by letter.", (r"\text{dog}", "dog", "god"), either_is(Text), same_words),
     Rule(
         "congruence",
         "Congruences are the same with the same modulus and residues that differ by a multiple of it.",

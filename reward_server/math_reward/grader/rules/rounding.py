@@ -77,11 +77,20 @@ def rounds_to(comparison: Comparison, value: Node, rounded: Node) -> bool:
     rounded = rounded if other == "percent" != unit else without_unit  # 1/6 is 16.7 %.
     step = rounding(rounded, least=1)
     known = exact(value)
+    if step is None and other == "percent" != unit and is_integer(exact(without_unit)):
+        step = Fraction(1, 100) if _is_cut_off(value, rounded) else Fraction(1, 200)  # 1/3 is 33 %, and not 34 %.
+        return within(comparison, value, rounded, step)
     if step is None:
         if is_integer(known) or not is_integer(exact(rounded)):
             return False
         step = Fraction(1)
     return within(comparison, value, rounded, step if known is None or not is_integer(known) else step / 2)
+
+
+def _is_cut_off(value: Node, rounded: Node) -> bool:
+    """Whether a rounded number is nearer to zero than the value."""
+    whole, part = real_value(value), real_value(rounded)
+    return whole is not None and part is not None and abs(part) < abs(whole)
 
 
 def rounding(node: Node, least: int = ROUNDED_DIGITS) -> Fraction | None:
