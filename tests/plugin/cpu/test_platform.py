@@ -108,7 +108,7 @@ def test_the_precision_is_what_the_cpu_is_quick_in_unless_somebody_says_so(
 def test_a_model_that_is_large_enough_gets_all_cores_and_whoever_sets_threads_decides(
     parse: Parse, monkeypatch: pytest.MonkeyPatch, parameters: int | None, flags: list[str], expected: int
 ) -> None:
-    size = None if parameters is None else ModelSize(parameters, 1, 1, 1)
+    size = None if parameters is None else ModelSize(parameters, 1, 1, 1, 1, (1,))
     monkeypatch.setattr(platform, "size_of", lambda name: size)
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)))
     monkeypatch.setattr(

@@ -43,7 +43,7 @@ def test_a_signal_drains_requests_under_way_are_answered_and_new_ones_told_why(
     go.touch()
     answered = request.result()
 
-    assert (answered.status_code, answered.json()["results"][0]["verdict"]) == (200, "wrong")
+    assert (answered.status_code, answered.json()["results"][0]["verdict"]) == (200, "no_answer")
     assert refused.status_code == 503
     assert_refusal(refused.json()["detail"], "draining")
     assert refused.headers["Retry-After"] == "1"
