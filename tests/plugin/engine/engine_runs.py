@@ -27,7 +27,7 @@ from vllm.sampling_params import RequestOutputKind
 from vllm.v1.core.sched.scheduler import Scheduler
 
 from openrlhf_gtpo import vllm_entropy
-from openrlhf_gtpo.engine import one_message
+from openrlhf_gtpo.engine import one_message, repeatable
 from openrlhf_gtpo.engine.repeatable import RewindableGenerator
 
 LISTS = ("start_indices", "end_indices", "token_ids", "logprobs", "ranks", "decoded_tokens")
@@ -146,6 +146,7 @@ def use_third_sampler(worker: Any) -> None:
 
 def in_float32(model: str) -> dict[str, Any]:
     vllms = {**ENGINE, "logprobs_mode": "processed_logprobs", "max_logprobs": 1, "skip_tokenizer_init": True}
+    repeatable.install()  # draws as the engines with the hook do, which does not change what is drawn
     with engine(model, **vllms) as llm:  # before anything is hooked in this process
         plain = of_all_kinds(llm)
     found: dict[str, Any] = {"asked": KINDS, "plain": [sampled(one) for one in plain], "found out": []}
