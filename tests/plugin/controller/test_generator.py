@@ -216,6 +216,7 @@ def test_a_step_that_takes_long_says_what_it_waits_for_at_growing_intervals(
     generate.vllm_engines = [Slow({prompt: said(prompt, RIGHT) for prompt in "ab"})]
     generate.watch.begin(7)
     generate.generate_samples(max_len=MAX_LEN)
+    generate.watch.end()  # else it would ask Ray itself, once the fixture is gone
     lines = [line for line in capsys.readouterr().out.splitlines() if "not done" in line]
 
     assert (
