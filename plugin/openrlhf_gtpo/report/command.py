@@ -64,23 +64,23 @@ def results(runs: Sequence[Run]) -> list[tuple[str, list[tuple[Any, Any] | str]]
     """What a reader looks for first: Pass@1 before and after where a run was evaluated, the share of correct responses
     in training, and in how many groups entropy had anything to distribute."""
     rows: list[tuple[str, list[Any]]] = [row for row in evaluations(runs) if row[0].startswith("pass@1 ")]
-    for key, name in {
-        "rollout/pass_rate": "correct in training, first and last tenth of the steps",
-        "groups/shaped_share": "mixed groups in which entropy distributes anything",
-    }.items():
+    for key, name, figure in (
+        ("rollout/pass_rate", "correct in training, first and last tenth of the steps", _ends),
+        ("groups/shaped_share", "mixed groups in which entropy distributes anything", _mean),
+    ):
         columns = [[value for _, value in run.points(key)] for run in runs]
         if any(columns):
-            rows.append((name, [_ends(values, key == "rollout/pass_rate") for values in columns]))
+            rows.append((name, [figure(values) if values else "" for values in columns]))
     return [*rows, ("steps", [str(run.metrics[-1]["step"]) for run in runs])]
 
 
-def _ends(values: Sequence[float], both: bool) -> str:
-    """The means of the first and the last tenth, or of all."""
-    if not values:
-        return ""
+def _ends(values: Sequence[float]) -> str:
     tenth = max(1, len(values) // 10)
-    means = [fmean(values[:tenth]), fmean(values[-tenth:])] if both else [fmean(values)]
-    return " → ".join(map(three_digits, means))
+    return f"{_mean(values[:tenth])} → {_mean(values[-tenth:])}"
+
+
+def _mean(values: Sequence[float]) -> str:
+    return three_digits(fmean(values))
 
 
 def curves(runs: Sequence[Run], keys: Sequence[str]) -> list[str]:
