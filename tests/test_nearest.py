@@ -13,6 +13,8 @@ from math_reward.nearest import beside, did_you_mean
         ("trian", ["train", "eval", "data"], ["train"]),
         ("--topp", ["--rollout.top_p", "--eval.top_p"], ["--rollout.top_p", "--eval.top_p"]),
         ("xyz", ["train", "eval"], []),
+        ("gea", ["gae", "gtpo", "rloo"], ["gae"]),
+        ("lr_actor", ["actor_lr", "critic_lr"], ["actor_lr"]),
         ("xyz", [], []),
     ],
 )

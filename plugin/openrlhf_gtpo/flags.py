@@ -24,7 +24,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from math_reward import nearest
 from math_reward.nearest import did_you_mean
@@ -50,12 +50,36 @@ HIDDEN = "(hidden)@"
 """What stands in a run's record for the user and the password of a URL."""
 
 
+RENAMED = {
+    **{f"{role}_pretrain": f"{role}.model_name_or_path" for role in ("critic", "reward")},
+    **{f"{role}_learning_rate": f"{role}.adam.lr" for role in ("actor", "critic")},
+    "pretrain": "actor.model_name_or_path",
+    "generate_max_len": "rollout.max_new_tokens",
+    "prompt_max_len": "data.max_len",
+    "save_path": "ckpt.output_dir",
+    "load_checkpoint": "ckpt.load_enable",
+    "bf16": "ds.param_dtype",
+    "flash_attn": "ds.attn_implementation",
+    "l2": "actor.adam.weight_decay",
+    "use_wandb": "logger.wandb.enable",
+    "enable_vllm_is_correction": "algo.advantage.is_correction_level",
+    "vllm_is_truncated_threshold": "algo.advantage.is_correction_threshold",
+    **dict.fromkeys(["ptx_coef", "actor_init_on_gpu", "perf"]),
+}
+"""Flags of OpenRLHF before 0.11 whose new names, None if there is none, are not like them."""
+
+
 class FlagError(SettingsError):
     """A flag that does not exist, or a value that its flag does not take."""
 
 
 class Parser(nearest.Parser):
     """A command's, which raises a FlagError where argparse's would exit."""
+
+    renamed: ClassVar = {
+        f"--{old}": f": since OpenRLHF 0.11 it is --{new}." if new else ": OpenRLHF 0.11 has it no more: leave it out."
+        for old, new in RENAMED.items()
+    }
 
     def error(self, message: str) -> NoReturn:
         raise FlagError(message if message[-1] in ".?" else f"{message}.")

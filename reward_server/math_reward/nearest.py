@@ -6,12 +6,14 @@ import itertools
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
 
 NAMED = 3
 LIKE = 0.7
 """A name is suggested from this similarity up; 1 is equality."""
+SHORT, LIKE_SHORT = 3, 0.66
+"""Of so many letters two in their order are enough."""
 
 
 def nearest(typed: str, known: Iterable[str]) -> list[str]:
@@ -21,8 +23,8 @@ def nearest(typed: str, known: Iterable[str]) -> list[str]:
     ``--rollout.n_samples_per_prompt``. Dots, dashes and underscores count as equal (``--train_batch_size``).
     """
     scores = {name: _likeness(typed, name) for name in known}
-    best = max(scores.values(), default=(0.0, 0.0))[0]
-    close = [name for name, (score, _) in scores.items() if score >= max(LIKE, best - 0.1)]
+    best, least = max(scores.values(), default=(0.0, 0.0))[0], LIKE_SHORT if len(_plain(typed)) <= SHORT else LIKE
+    close = [name for name, (score, _) in scores.items() if score >= max(least, best - 0.1)]
     return sorted(close, key=lambda name: scores[name], reverse=True)[:NAMED]
 
 
@@ -52,6 +54,8 @@ class Parser(argparse.ArgumentParser):
 
     also: Sequence[str] = ()
     """Flags that another parser has taken out of the command line."""
+    renamed: ClassVar[Mapping[str, str]] = {}
+    """Flags that there were once -> what to do now, as the end of a sentence."""
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:  # argparse has overloads
         """As argparse's; one sentence a line for each flag that does not exist."""
@@ -66,7 +70,8 @@ class Parser(argparse.ArgumentParser):
                 return parsed
             wrong = [word.partition("=")[0] for word in rest if word.startswith("-")] or rest[:1]
         otherwise = f"{'--help-all' if '--help-all' in known else '--help'} lists them"
-        self.error("\n".join(f"There is no flag {name}{did_you_mean(name, known, otherwise)}" for name in wrong))
+        said = {name: self.renamed.get(name) or did_you_mean(name, known, otherwise) for name in wrong}
+        self.error("\n".join(f"There is no flag {name}{end}" for name, end in said.items()))
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
@@ -77,11 +82,16 @@ class Parser(argparse.ArgumentParser):
 
 def _likeness(typed: str, name: str) -> tuple[float, float]:
     """Two similarities from 0 to 1: the highest of three (whole names; last parts; a last part that begins or ends
-    with the word typed), and that of the whole names, which breaks ties."""
+    with the word typed), and that of the whole names, in whatever order their words are, which breaks ties."""
     part, other = _plain(typed.rpartition(".")[2]), _plain(name.rpartition(".")[2])
-    whole = difflib.SequenceMatcher(None, _plain(typed), _plain(name)).ratio()
+    pairs = ((_plain(typed), _plain(name)), (_sorted(typed), _sorted(name)))
+    whole = max(difflib.SequenceMatcher(None, *pair).ratio() for pair in pairs)
     contained = 0.92 if len(part) >= 3 and (other.startswith(part) or other.endswith(part)) else 0.0
     return max(whole, contained, difflib.SequenceMatcher(None, part, other).ratio()), whole
+
+
+def _sorted(name: str) -> str:
+    return "_".join(sorted(_plain(name).split("_")))
 
 
 def _plain(name: str) -> str:

@@ -109,6 +109,11 @@ REFUSED: list[tuple[str, ...]] = [
     ("--n_samples_per_prompt 1", "--n_samples_per_prompt", "--rollout.n_samples_per_prompt"),
     ("--train-batch-size 1", "--train-batch-size", "--train.batch_size"),
     ("--dry_run", "--dry_run", "--dry-run"),
+    ("--micro_train_batch_size 1", "did you mean --train.micro_batch_size?"),
+    ("--bf16", "--bf16: since OpenRLHF 0.11 it is --ds.param_dtype."),
+    ("--pretrain model", "--pretrain: ", "it is --actor.model_name_or_path."),
+    ("--critic_learning_rate 1", "--critic_learning_rate", "it is --critic.adam.lr."),
+    ("--perf", "--perf", "leave it out"),
     ("--frobnicate 9 9", "--frobnicate", "--help"),
     ("gtpo", "gtpo", "--help"),
     ("--rollout.batch_size ten", "--rollout.batch_size", "'ten'"),
@@ -138,6 +143,10 @@ def test_what_does_not_exist_or_has_no_meaning_is_refused_with_the_nearest_that_
     with pytest.raises(SettingsError) as refused:
         parse(words.split())
     assert_refusal(str(refused.value), *named)
+
+
+def test_the_new_names_of_older_openrlhfs_flags_are_flags() -> None:
+    assert {new for new in flags.RENAMED.values() if new} <= {*flags.defaults()}
 
 
 @pytest.mark.parametrize("name", [*COUNTS, "vllm.max_num_seqs", "reward.batch_size", "reward.max_in_flight"])

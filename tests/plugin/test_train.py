@@ -1,10 +1,13 @@
 """The driver around OpenRLHF's script: its last words, and how it ends."""
 
 import importlib
+import os
 import pickle
+import queue
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +16,7 @@ import pytest
 from ray.exceptions import ActorDiedError, ActorDiedErrorContext, RayTaskError, UnserializableException
 
 from openrlhf_gtpo import train
+from openrlhf_gtpo.controller import watch
 from openrlhf_gtpo.errors import EntropyMissing
 from openrlhf_gtpo.terminal import MARK
 
@@ -35,17 +39,9 @@ def test_a_disk_that_filled_up_is_reported_whatever_torch_says_of_it(
     )
 
 
-@pytest.mark.parametrize("steps", [0, 2])
-def test_a_run_does_not_end_before_its_last_step_is_shown_and_says_where_it_made_none(
-    steps: int, tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """Ray passes on what the controller prints when it comes to it."""
-
-    def trains(_: Any) -> None:
-        (tmp_path / "metrics.jsonl").write_text("".join(f'{{"step": {step + 1}}}\n' for step in range(steps)))
-        threading.Timer(0.5, lambda: print(f"(Trainer pid=1) {MARK}step 2     reward 0.900")).start()
-
-    monkeypatch.setattr("openrlhf.cli.train_ppo_ray.train", trains)
+@pytest.fixture
+def main(tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """The driver's status with this in place of OpenRLHF's training, without Ray. It writes to ``tmp_path``."""
     monkeypatch.setattr(importlib.import_module("openrlhf_gtpo.cpu.platform"), "start_ray", lambda given: None)
     monkeypatch.setattr(train.bindings, "bind", lambda *_: None)
     monkeypatch.setattr(train.signal, "signal", lambda *_: None)
@@ -61,7 +57,25 @@ def test_a_run_does_not_end_before_its_last_step_is_shown_and_says_where_it_made
         "--reward.remote_url": Path(__file__).resolve().parents[2] / "docs" / "examples" / "reward_function.py",
         "--ckpt.output_dir": tmp_path,
     }
-    status = train.main([str(word) for flag in given.items() for word in flag])
+
+    def trained(by: Callable[[Any], None]) -> int:
+        monkeypatch.setattr("openrlhf.cli.train_ppo_ray.train", by)
+        return train.main([str(word) for flag in given.items() for word in flag])
+
+    return trained
+
+
+@pytest.mark.parametrize("steps", [0, 2])
+def test_a_run_does_not_end_before_its_last_step_is_shown_and_says_where_it_made_none(
+    steps: int, main: Callable[..., int], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Ray passes on what the controller prints when it comes to it."""
+
+    def trains(_: Any) -> None:
+        (tmp_path / "metrics.jsonl").write_text("".join(f'{{"step": {step + 1}}}\n' for step in range(steps)))
+        threading.Timer(0.5, lambda: print(f"(Trainer pid=1) {MARK}step 2     reward 0.900")).start()
+
+    status = main(trains)
     told = capfd.readouterr()
     if steps:
         assert status == 0
@@ -69,6 +83,55 @@ def test_a_run_does_not_end_before_its_last_step_is_shown_and_says_where_it_made
     else:
         assert status == 1
         assert_refusal(told.err.splitlines()[-1], "ended without a step", str(tmp_path / "train.log"))
+
+
+@pytest.mark.parametrize("before", [False, True], ids=["a new folder", "a record of an earlier run"])
+def test_a_start_that_takes_long_is_told_until_the_controller_has_written_its_record(
+    before: bool,
+    main: Callable[..., int],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    lines: queue.Queue[str] = queue.Queue()
+    ended: list[bool] = []
+
+    def printed(line: str, **more: Any) -> None:
+        lines.put(line)
+        print(line, **more)
+
+    def watching() -> list[threading.Thread]:
+        return [thread for thread in threading.enumerate() if thread.name == "watch"]
+
+    def trains(_: Any) -> None:
+        for _ in range(2):  # once would be said before anybody has looked whether it is over
+            lines.get(timeout=30)
+        (tmp_path / "run.json").write_text("{}")
+        for thread in watching():
+            thread.join(30)
+        ended.append(not watching())
+
+    if before:
+        (tmp_path / "run.json").write_text("{}")
+        os.utime(tmp_path / "run.json", (0, 0))
+    monkeypatch.setattr(watch, "FIRST_SECONDS", 0.01)
+    monkeypatch.setattr(watch, "print", printed, raising=False)
+    assert main(trains) == 1, "without a step"
+    assert ended == [True]
+    said = [line for line in capfd.readouterr().out.splitlines() if "no step begun" in line]
+    assert f"minutes: waiting for Ray, its actors and engines to start; {tmp_path / 'train.log'} has" in said[0]
+
+
+def test_a_start_that_fails_is_watched_no_more(main: Callable[..., int]) -> None:
+    def fails(_: Any) -> None:
+        raise RuntimeError("no luck")
+
+    before = set(threading.enumerate())
+    assert main(fails) == 1
+    begun = [thread for thread in set(threading.enumerate()) - before if thread.name == "watch"]
+    for thread in begun:
+        thread.join(30)
+    assert not any(thread.is_alive() for thread in begun)
 
 
 @pytest.mark.parametrize(

@@ -8,16 +8,18 @@ import itertools
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+from math_reward.nearest import did_you_mean
 from openrlhf_gtpo.checks import Finding, named
 from openrlhf_gtpo.checks.rules import in_a_file
 from openrlhf_gtpo.data import tokenizer
+from openrlhf_gtpo.data.formats import left_out
 from openrlhf_gtpo.data.references import ungradable
-from openrlhf_gtpo.data.sources import DataUnusable, Place, is_local, names_of
-from openrlhf_gtpo.data.table import rows
+from openrlhf_gtpo.data.sources import DataUnusable, Place, is_local, names_of, prepared_by
+from openrlhf_gtpo.data.table import Row, rows
 from openrlhf_gtpo.data.tokenizer import Lengths
 from openrlhf_gtpo.errors import reason
 from openrlhf_gtpo.flags import embedded, service_urls, whole_updates
@@ -25,6 +27,8 @@ from openrlhf_gtpo.model_size import positions_of
 
 Flags = Mapping[str, Any]
 
+LIMITS = ("data.max_len", "rollout.max_new_tokens", "data.apply_chat_template", "data.input_template")
+"""What `Lengths` takes."""
 SAMPLE = 2000
 """Most prompts whose lengths a dry run tells."""
 SAME = 8
@@ -47,61 +51,63 @@ def check(flags: Flags) -> Iterator[Finding]:
         ("positions", _positions(flags)),
         ("guide", _vocabulary(flags)),
         ("wandb", _wandb(flags)),
+        ("best metric", _metric(flags)),
     ):
         for sentence in sentences:
             yield Finding(name, "fault", sentence)
 
 
-@dataclass(frozen=True)
-class Reading:
-    """A data set, and all that decides what is found in it."""
-
-    name: str
-    training: bool
-    tokenizer: Any
-    """The policy's; None where this machine does not have it."""
-    split: str
-    max_new_tokens: int | None
-    max_len: int
-    apply_chat_template: bool
-    input_template: str | None
-    input_key: str
-    label_key: str | None
-    image_key: str
-    max_samples: int
-
-
-@dataclass(frozen=True)
+@dataclass
 class Seen:
     """What was found in a data set, of which every row was read."""
 
-    count: int
-    asks: bool
-    """Whether a prompt has the word ``boxed``."""
-    sample: list[Any]
-    """Prompts from all over it."""
     lengths: Lengths | None
     """What measured every prompt, if there was a tokenizer."""
-    digests: list[bytes]
+    count: int = 0
+    asks: bool = False
+    """Whether a prompt has the word ``boxed``."""
+    left_out: str = ""
+    """What the first prompt lacks that does."""
+    sample: list[Any] = field(default_factory=list)
+    """Prompts from all over it."""
+    digests: list[bytes] = field(default_factory=list)
     """Of every prompt and label."""
-    labels: dict[str, tuple[Place, int]]
+    labels: dict[str, tuple[Place, int]] = field(default_factory=dict)
     """Each reference answer, where it stands first, and how often it is there."""
-    echoes: int
+    first: dict[int, str | None] = field(default_factory=dict)
+    """The first label of each prompt."""
+    echoes: int = 0
     """How many labels are their row's prompt."""
-    prompts: int
-    """How many prompts differ."""
-    contradicted: int
+    contradicted: int = 0
     """How many rows have another label than the first with their prompt."""
+    sources: set[str] = field(default_factory=set)
+    """Under which evaluations are logged."""
+
+    def add(self, row: Row, every: int) -> None:
+        self.count += 1
+        text = str(row.prompt)
+        self.digests.append(hashlib.blake2b(ascii((row.prompt, row.label)).encode(), digest_size=8).digest())
+        self.contradicted += _differ(self.first.setdefault(hash(text), row.label), row.label)
+        self.asks = self.asks or "boxed" in text
+        self.sources.add(str(row.values.get("datasource") or "default"))
+        if row.label is not None:
+            where, times = self.labels.get(row.label, (row.place, 0))
+            self.labels[row.label] = where, times + 1
+            self.echoes += row.label == row.prompt
+        if self.count % every == 0:
+            self.sample.append(row.prompt)
 
 
-def _readings(flags: Flags) -> Iterator[Reading]:
-    """Of each data set."""
+def _data_sets(flags: Flags) -> Iterator[tuple[str, bool, Callable[[], Seen] | None]]:
+    """Each data set, whether it is trained on, and what reads it; None where that is not done now."""
+    limits = tuple(flags[name] for name in LIMITS)
+    columns, most = tuple(flags[f"data.{name}_key"] for name in ("input", "label", "image")), flags["data.max_samples"]
     loaded = _tokenizer(str(flags["actor.model_name_or_path"]))
-    names = ("max_len", "apply_chat_template", "input_template", "input_key", "label_key", "image_key", "max_samples")
-    same = {"max_new_tokens": flags["rollout.max_new_tokens"], **{name: flags[f"data.{name}"] for name in names}}
     for flag, split in (("data.prompt_dataset", "data.prompt_split"), ("eval.dataset", "eval.split")):
         for name in names_of(flags[flag]):
-            yield Reading(name, flag == "data.prompt_dataset", loaded, flags[split], **same)
+            later = (flags["use_ms"] or flags["dry_run"]) and not is_local(name)
+            read = None if later else functools.partial(_seen, name, flags[split], loaded, limits, columns, most)
+            yield name, flag == "data.prompt_dataset", read
 
 
 def _rows(flags: Flags) -> Iterator[Finding]:
@@ -114,66 +120,66 @@ def _rows(flags: Flags) -> Iterator[Finding]:
         return
     if loaded is not None:
         yield from (Finding("prompts", "warning", sentence) for sentence in _around(loaded, flags, model))
+    by_service = bool(embedded(flags) or service_urls(flags))
     counts: list[int | None] = []
-    for reading in _readings(flags):
-        name = reading.name
-        if _unread(flags, name):
-            counts += [None] * reading.training
+    for name, training, read in _data_sets(flags):
+        seen = None
+        if read is None:
             yield Finding("data", "ok", f"{name} is read when training starts.")
+        else:
+            try:
+                seen = read()
+            except DataUnusable as error:
+                yield Finding("data", "fault", str(error))
+        counts += [None if seen is None else seen.count] * training
+        if seen is None:
             continue
-        try:
-            seen = _seen(reading)
-        except DataUnusable as error:
-            counts += [None] * reading.training
-            yield Finding("data", "fault", str(error))
-            continue
-        counts += [seen.count] * reading.training
-        if seen.lengths and (fault := seen.lengths.fault()):
-            yield Finding("data", "fault", fault)
-            continue
-        by_service = bool(embedded(flags) or service_urls(flags))
         references = [*_references(name, seen)] if by_service else []
         yield from references
         if any(finding.state == "fault" for finding in references):
             continue
-        warnings = [marked] if seen.lengths and (marked := seen.lengths.warning()) else []
-        if seen.count >= OFTEN * seen.prompts:
-            warnings.append(
-                f"{name}: its {seen.count:,} rows have only {seen.prompts:,} prompts that differ: `openrlhf-gtpo data "
-                "prepare` keeps each once, and --train.num_episodes repeats them."
-            )
-        if seen.contradicted and by_service:
-            warnings.append(
-                f"{name}: {seen.contradicted:,} rows have the prompt of an earlier row and another reference answer: "
-                "`openrlhf-gtpo data prepare other --drop-ungradable` leaves such prompts out."
-            )
-        if not seen.asks and by_service:
-            warnings.append(
-                rf"{name}: no prompt asks for \boxed{{}}, where the grader reads an answer most surely: "
-                "`openrlhf-gtpo data` writes prompts that do. Leave it as it is if the policy has learned to answer."
-            )
-        if seen.lengths is None:
-            label = " and a label" if reading.label_key else ""
-            warnings.append(
-                f"{name}: each of {seen.count:,} rows has a prompt{label}, but whether the prompts fit --data.max_len "
-                f"is not known, since the tokenizer of {model} is not on this machine, or does not load: training "
-                "looks again when it has it."
-            )
-        if references and not warnings:
-            continue
+        warnings = [Finding("data", "warning", said) for said in _warnings(name, seen, by_service, model)]
         fine = Finding("data", "ok", f"{name}: each of {seen.count:,} rows has what training needs.")
-        yield from [Finding("data", "warning", sentence) for sentence in warnings] or [fine]
+        yield from warnings or [fine] * (not references)
     yield from _too_few(flags, counts)
+
+
+def _warnings(name: str, seen: Seen, by_service: bool, model: str) -> Iterator[str]:
+    """What may be meant."""
+    prepared = prepared_by(name)
+    if seen.lengths and (marked := seen.lengths.warning()):
+        yield marked
+    if seen.left_out:
+        yield seen.left_out
+    if seen.count >= OFTEN * len(seen.first):
+        yield (
+            f"{name}: its {seen.count:,} rows have only {len(seen.first):,} prompts that differ: {prepared} keeps "
+            "each once, and --train.num_episodes repeats them."
+        )
+    if seen.contradicted and by_service:
+        yield (
+            f"{name}: {seen.contradicted:,} rows have the prompt of an earlier row and another reference answer: "
+            f"{prepared} leaves such prompts out."
+        )
+    if not seen.asks and by_service:
+        yield (
+            rf"{name}: no prompt asks for \boxed{{}}, where the grader reads an answer most surely: {prepared} writes "
+            "prompts that do. Leave it as it is if the policy has learned to answer."
+        )
+    if seen.lengths is None:
+        yield (
+            f"{name}: each of {seen.count:,} rows has a prompt{' and a label' * bool(seen.labels)}, but whether the "
+            f"prompts fit --data.max_len is not known, since the tokenizer of {model} is not on this machine, or does "
+            "not load: training looks again when it has it."
+        )
 
 
 def _references(name: str, seen: Seen) -> Iterator[Finding]:
     """Reference answers that the reward service will refuse, or that say nothing of their prompts."""
+    column = "name the column of answers by --data.label_key"
     if seen.echoes == seen.count > 0:
-        yield Finding(
-            "references",
-            "fault",
-            f"{name}: the reference answer of each row is its prompt: name the column of answers by --data.label_key.",
-        )
+        said = f"{name}: the reference answer of each row is its prompt: {column}."
+        yield Finding("references", "fault", said)
         return
     bad, left_out = ungradable([*seen.labels])
     lost = sum(seen.labels[label][1] for label in bad)
@@ -185,16 +191,14 @@ def _references(name: str, seen: Seen) -> Iterator[Finding]:
             "fault" if lost == count else "warning",
             f"{name}: {lost:,} of {count:,} reference answers cannot be graded, so that nothing is "
             f"learned from their prompts; the first is {label[:60]!r} ({seen.labels[label][0]}): {why}; "
-            "`openrlhf-gtpo data prepare other --drop-ungradable` leaves such rows out.",
+            f"{prepared_by(name)} leaves such rows out.",
         )
     if len(seen.labels) == 1 and seen.count >= SAME:
         (label,) = seen.labels
-        yield Finding(
-            "references",
-            "warning",
-            f"{name}: all {seen.count:,} rows have the reference answer {label[:60]!r}, which a policy learns to give "
-            "without reading its prompt: name the column of answers by --data.label_key.",
+        said = (
+            f"{name}: all {seen.count:,} rows have the reference answer {label[:60]!r}, which a policy learns to give"
         )
+        yield Finding("references", "warning", f"{said} without reading its prompt: {column}.")
 
 
 def _too_few(flags: Flags, counts: list[int | None]) -> Iterator[Finding]:
@@ -206,38 +210,27 @@ def _too_few(flags: Flags, counts: list[int | None]) -> Iterator[Finding]:
     needed = whole // math.gcd(whole, samples)
     if prompts < needed:
         lower = "--train.batch_size" + " or --rollout.micro_batch_size" * (whole != flags["train.batch_size"])
-        yield Finding(
-            "data",
-            "fault",
-            f"{prompts:,} prompts with {samples} responses each are fewer than the {needed:,} of an update on all "
-            f"ranks, so that no step could be made: give more prompts, or lower {lower}.",
-        )
+        few = f"{prompts:,} prompts with {samples} responses each are fewer than the {needed:,} of an update on all"
+        said = f"{few} ranks, so that no step could be made: give more prompts, or lower {lower}."
+        yield Finding("data", "fault", said)
 
 
 @functools.cache
-def _seen(reading: Reading) -> Seen:
-    limits = reading.max_len, reading.max_new_tokens, reading.apply_chat_template, reading.input_template
-    lengths = None if reading.tokenizer is None else Lengths(reading.tokenizer, *limits)
-    asks, sample, every, count, echoes, contradicted = False, list[Any](), 1, 0, 0, 0
-    answered: dict[int, Any] = {}
-    labels: dict[str, tuple[Place, int]] = {}
-    digests: list[bytes] = []
-    found = rows(reading.name, reading.input_key, reading.label_key, (reading.image_key,), reading.split)
-    for count, row in enumerate(itertools.islice(found, reading.max_samples), 1):
-        if lengths is not None:
-            lengths.add(row.place, row.prompt)
-        digests.append(hashlib.blake2b(ascii((row.prompt, row.label)).encode(), digest_size=8).digest())
-        contradicted += _differ(answered.setdefault(hash(str(row.prompt)), row.label), row.label)
-        asks = asks or "boxed" in str(row.prompt)
-        if row.label is not None:
-            first, times = labels.get(row.label, (row.place, 0))
-            labels[row.label] = first, times + 1
-            echoes += row.label == row.prompt
-        if count % every == 0:
-            sample.append(row.prompt)
-        if len(sample) > SAMPLE:
-            sample, every = sample[1::2], 2 * every
-    return Seen(count, asks, sample, lengths, digests, labels, echoes, len(answered), contradicted)
+def _seen(name: str, split: str, loaded: Any, limits: tuple[Any, ...], columns: tuple[Any, ...], most: int) -> Seen:
+    input_key, label_key, image_key = columns
+    seen = Seen(None if loaded is None else Lengths(loaded, *limits))
+    every = 1
+    for row in itertools.islice(rows(name, input_key, label_key, (image_key, "datasource"), split), most):
+        if seen.lengths is not None:
+            seen.lengths.add(row.place, row.prompt)
+        seen.add(row, every)
+        if not seen.left_out and (why := left_out(row.values, input_key, row.prompt, row.label)):
+            seen.left_out = f"{row.place}: {why}."
+        if len(seen.sample) > SAMPLE:
+            seen.sample, every = seen.sample[1::2], 2 * every
+    if seen.lengths is not None:
+        seen.lengths.end()
+    return seen
 
 
 def _differ(one: Any, other: Any) -> bool:
@@ -250,19 +243,14 @@ def _differ(one: Any, other: Any) -> bool:
         return True
 
 
-def _unread(flags: Flags, name: str) -> bool:
-    return (flags["use_ms"] or flags["dry_run"]) and not is_local(name)
-
-
 def digests(flags: Flags) -> list[bytes] | None:
     """Of every row that may be trained on, in the data's order; None where they are not read now, or are faulty."""
-    readings = [reading for reading in _readings(flags) if reading.training]
-    if any(_unread(flags, reading.name) for reading in readings):
-        return None
+    readers = [read for _, training, read in _data_sets(flags) if training]
     try:
-        return [one for reading in readings for one in _seen(reading).digests][: flags["data.max_samples"]]
+        found = [one for read in readers if read for one in read().digests]
     except DataUnusable:
         return None
+    return None if None in readers else found[: flags["data.max_samples"]]
 
 
 @functools.cache
@@ -287,28 +275,21 @@ def _tokenizer(model: str) -> Any:
 def prompt_lengths(flags: Flags) -> Iterator[tuple[str, int | None, list[int]]]:
     """Each data set of prompts, how many it has, and the tokens of some from all over it; None and empty where that is
     not known here."""
-    for reading in _readings(flags):
-        if not reading.training:
-            continue
-        if not is_local(reading.name):
-            yield reading.name, None, []
-            continue
-        seen = _seen(reading)
-        yield reading.name, seen.count, [*map(seen.lengths.tokens, seen.sample)] if seen.lengths else []
+    for name, training, read in _data_sets(flags):
+        if training and not (is_local(name) and read):
+            yield name, None, []
+        elif training and read:
+            seen = read()
+            yield name, seen.count, [*map(seen.lengths.tokens, seen.sample)] if seen.lengths else []
 
 
 def _template(loaded: Any, model: str) -> str | None:
     """What is wrong with a chat template: a model that is not asked to answer trains on nonsense without an error."""
     if loaded.eos_token_id is None:
-        return (
-            f"The tokenizer of {model} has no end-of-sequence token, so responses never end and cannot be padded: set "
-            "eos_token in its tokenizer_config.json."
-        )
+        return f"The tokenizer of {model} has no end-of-sequence token: set eos_token in its tokenizer_config.json."
     if loaded.chat_template is None:
-        return (
-            f"The tokenizer of {model} has no chat template, which --data.apply_chat_template and `openrlhf-gtpo "
-            "eval` need: put the chat_template.jinja of a model of the same family into the folder."
-        )
+        fix = "put the chat_template.jinja of a model of the same family into the folder"
+        return f"The tokenizer of {model} has no chat template, for --data.apply_chat_template: {fix}."
     chat = [{"role": "user", "content": QUESTION}]
     try:
         prompt, closed = (
@@ -319,16 +300,12 @@ def _template(loaded: Any, model: str) -> str | None:
     if QUESTION not in prompt:
         return f"The chat template of {model} leaves the question out of the prompt: fix the template."
     if not prompt.startswith(closed) or prompt == closed:
-        return (
-            f"The chat template of {model} does not end a prompt with the opening of the model's answer: make it use "
-            "add_generation_prompt."
-        )
+        fix = "make it use add_generation_prompt"
+        return f"The chat template of {model} does not end a prompt with the opening of the model's answer: {fix}."
     back = loaded.decode(loaded(prompt, add_special_tokens=False)["input_ids"])
     if "".join(QUESTION.split()) not in "".join(back.split()):
-        return (
-            f"The tokenizer of {model} turns a question into tokens that decode to another text ({back[:60]!r}): "
-            "check that the folder has the tokenizer files and the tokenizer_class that belong to the model."
-        )
+        fix = "look at the tokenizer's files, and at its tokenizer_class"
+        return f"The tokenizer of {model} makes tokens of a question that decode to {back[:60]!r}: {fix}."
     return None
 
 
@@ -336,21 +313,13 @@ def _around(loaded: Any, flags: Flags, model: str) -> Iterator[str]:
     """What stands before and behind each prompt, where a model may expect something else."""
     chat, template = flags["data.apply_chat_template"], flags["data.input_template"] or ""
     if not chat and tokenizer.begins_with_bos(loaded) and not template.startswith(loaded.bos_token):
-        yield (
-            f"The tokenizer of {model} puts {loaded.bos_token} before each text, but prompts are sent without it: if "
-            f"the model was trained with it, give --data.input_template '{loaded.bos_token}{template or '{}'}'."
-        )
+        with_it = f"--data.input_template '{loaded.bos_token}{template or '{}'}' sends it"
+        yield f"The tokenizer of {model} puts {loaded.bos_token} before each text, but prompts lack it: {with_it}."
     if chat and "strftime_now" in str(loaded.chat_template):
-        yield (
-            f"The chat template of {model} writes today's date, so that a repeated or resumed run has other prompts: "
-            "write one date into the template if they are to be the same."
-        )
+        yield f"The chat template of {model} writes today's date, which a resumed run has not: write one into it."
     if chat and (opened := _OPENS_THOUGHT.search(tokenizer.rendered(loaded, QUESTION))):
-        yield (
-            f"The chat template of {model} ends a prompt with {opened[1]}: each response begins inside a thought, and "
-            "an answer counts only behind its end: give --rollout.max_new_tokens room for both, or change the "
-            "template."
-        )
+        room = "give --rollout.max_new_tokens room for it and the answer behind it, or change the template"
+        yield f"The chat template of {model} ends a prompt with {opened[1]}, so that a thought comes first: {room}."
 
 
 def _function(flags: Flags) -> Iterator[str]:
@@ -373,10 +342,8 @@ def _positions(flags: Flags) -> Iterator[str]:
     for model in filter(None, (flags["actor.model_name_or_path"], flags["guide.model"])):
         most = positions_of(model)
         if most is not None and most < flags["data.max_len"]:
-            yield (
-                f"--data.max_len is {flags['data.max_len']:,}, but the model {model} has {most:,} positions "
-                f"(max_position_embeddings in its config.json): give at most {most}, or a model with more."
-            )
+            has = f"{most:,} positions (max_position_embeddings)"
+            yield f"--data.max_len is {flags['data.max_len']:,}, but {model} has {has}: give at most {most}."
 
 
 def _vocabulary(flags: Flags) -> Iterator[str]:
@@ -397,7 +364,26 @@ def _wandb(flags: Flags) -> Iterator[str]:
         yield f"--logger.wandb.enable needs wandb, which cannot be imported ({error}): install it."
         return
     if os.environ.get("WANDB_MODE", "online") == "online" and not wandb.api.api_key:
-        yield (
-            "--logger.wandb.enable finds no key: set WANDB_API_KEY, run `wandb login`, or set WANDB_MODE=offline to "
-            "keep the log here."
-        )
+        yield "--logger.wandb.enable finds no key: set WANDB_API_KEY, run `wandb login`, or set WANDB_MODE=offline."
+
+
+def _metric(flags: Flags) -> Iterator[str]:
+    """A metric for the best checkpoint that no evaluation logs, so that there would be none."""
+    key, names = flags["ckpt.best_metric_key"], names_of(flags["eval.dataset"])
+    if key in ("", "none"):
+        return
+    if not names or flags["eval.steps"] == -1:
+        yield f"--ckpt.best_metric_key {key} is never logged without --eval.dataset and --eval.steps: give both."
+    readers = [read for _, training, read in _data_sets(flags) if not training]
+    try:
+        sources = {source for read in readers if read for source in read().sources}
+    except DataUnusable:  # which is said elsewhere
+        return
+    samples = flags["eval.n_samples_per_prompt"]
+    measures = [f"pass{k}" for k in sorted({1, samples, *(2**power for power in range(samples.bit_length()))})]
+    measures += ["response_length_mean", "truncated_rate", "entropy_token_mean", "entropy_response_mean"]
+    known = [f"eval_{source}_{measure}" for source in sorted(sources) for measure in measures]
+    totals = ["eval_response_length_mean", "eval_truncated_rate", "eval_num_samples"]
+    if known and None not in readers and key not in (*known, *totals):
+        fix = did_you_mean(key, known, f"the first is {known[0]}")
+        yield f"--ckpt.best_metric_key {key} is no metric of --eval.dataset{fix}"

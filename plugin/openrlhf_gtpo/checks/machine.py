@@ -12,6 +12,7 @@ from openrlhf_gtpo.device import nodes_of, noted_address
 from openrlhf_gtpo.flags import embedded
 
 GIB = 2**30
+LESS = "ask for less by --actor.num_gpus_per_node and --vllm.num_engines"
 GROWS = "OPENRLHF_GTPO_CLUSTER_GROWS"
 """Environment variable for clusters that add nodes by themselves: set, the cluster's size is not checked."""
 
@@ -45,17 +46,13 @@ def _gpus(roles: Mapping[str, int]) -> Finding:
         hidden = os.environ.get("CUDA_VISIBLE_DEVICES")
         seen = f"{count}{f' (CUDA_VISIBLE_DEVICES is {hidden})' if hidden else ''}"
         sentence = (
-            f"This run needs {needed} GPUs ({_listed(roles)}), and torch sees {seen}: ask for less by "
-            "--actor.num_gpus_per_node and --vllm.num_engines (GPUS of the launch scripts), or start Ray on several "
-            "machines."
+            f"This run needs {needed} GPUs ({_listed(roles)}), and torch sees {seen}: {LESS} (GPUS of the launch "
+            "scripts), or start Ray on several machines."
         )
     elif torch.version.cuda is None and torch.version.hip is None:
         sentence = f"torch {torch.__version__} is a build for CPUs: install one for CUDA, or give --device cpu."
     else:
-        sentence = (
-            f"torch {torch.__version__} is built for GPUs but finds none: fix the driver or CUDA_VISIBLE_DEVICES, use "
-            "a machine with a GPU, or give --device cpu."
-        )
+        sentence = f"torch {torch.__version__} finds no GPU: fix the driver or CUDA_VISIBLE_DEVICES, or --device cpu."
     return Finding("GPU", "fault", sentence)
 
 
@@ -100,25 +97,18 @@ def _cluster(flags: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> Fi
     gpus, cpus = (int(sum(node["Resources"].get(what, 0) for node in nodes)) for what in ("GPU", "CPU"))
     where = "its node has" if len(nodes) == 1 else f"its {len(nodes)} nodes have"
     if embedded(flags) and len(nodes) > 1:
-        return Finding(
-            name,
-            "fault",
-            "The built-in reward service listens on this machine alone, but the Ray cluster has several machines: "
-            "start `math-reward serve` where all of them reach it and pass --reward.remote_url http://HOST:PORT.",
-        )
+        alone = "The built-in reward service listens on one machine, and the Ray cluster has several"
+        fix = "start `math-reward serve` where all reach it, and give --reward.remote_url http://HOST:PORT"
+        return Finding(name, "fault", f"{alone}: {fix}.")
     if os.environ.get(GROWS) or min(gpus, cpus) >= needed:
         return Finding(name, "ok", f"The run needs {needed} GPUs, and {where} {gpus}, with {cpus} CPUs.")
     kind = "logical GPUs" if logical else "GPUs"
     fix = f"ray start --head --num-gpus {needed}" if logical else "ray start on more nodes"
     if cpus < needed <= gpus:
         fix = f"ray start with --num-cpus {needed} or more"
-    return Finding(
-        name,
-        "fault",
-        f"The Ray cluster can never place this run, which needs {needed} {kind} ({_listed(roles)}) and as many CPUs; "
-        f"{where} {gpus} and {cpus}: start Ray with more ({fix}), or ask for less by --actor.num_gpus_per_node and "
-        f"--vllm.num_engines. If the cluster adds nodes by itself, set {GROWS}=1.",
-    )
+    needs = f"needs {needed} {kind} ({_listed(roles)}) and as many CPUs; {where} {gpus} and {cpus}"
+    said = f"The Ray cluster can never place this run, which {needs}: {fix}, or {LESS}"
+    return Finding(name, "fault", f"{said}. If it adds nodes by itself, set {GROWS}=1.")
 
 
 def place_of(folder: Path) -> Path:

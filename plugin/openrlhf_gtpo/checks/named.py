@@ -9,19 +9,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from math_reward.nearest import beside, did_you_mean
+from math_reward.nearest import beside
 from openrlhf_gtpo.checks.programs import programs
-from openrlhf_gtpo.data.sources import (
-    READERS,
-    Columns,
-    DataUnusable,
-    files_of,
-    is_local,
-    names_of,
-    reader_of,
-    records,
-    where_and_inside,
-)
+from openrlhf_gtpo.data.sources import READERS, DataUnusable, files_of, names_of, reader_of, where_and_inside
 
 POINTER = b"version https://git-lfs"
 """With which a file begins that Git LFS has not fetched."""
@@ -48,7 +38,6 @@ def faults(flags: Mapping[str, Any]) -> Iterator[str]:
     shares = flags["data.prompt_probs"]
     if shares and shares.count(",") + 1 != len(names_of(flags["data.prompt_dataset"])):
         yield f"--data.prompt_probs is {shares}, but needs one number for each data set of --data.prompt_dataset."
-    yield from _metric(flags)
     for flag, (path, _) in programs(flags).items():
         if not path.endswith(".py"):
             yield f"--{flag}: {path} is not a Python file: its name has to end with .py."
@@ -56,41 +45,14 @@ def faults(flags: Mapping[str, Any]) -> Iterator[str]:
             yield f"--{flag}: {_nothing(path, 'file')}."
 
 
-def _metric(flags: Mapping[str, Any]) -> Iterator[str]:
-    """A metric for the best checkpoint that no evaluation logs, so that there would be none."""
-    key, names = flags["ckpt.best_metric_key"], names_of(flags["eval.dataset"])
-    if key in ("", "none"):
-        return
-    if not names or flags["eval.steps"] == -1:
-        yield f"--ckpt.best_metric_key {key} is never logged without --eval.dataset and --eval.steps: give both."
-    if not all(map(is_local, names)):
-        return
-    sources: set[str] = set()
-    for name in names:
-        with contextlib.suppress(DataUnusable):  # which is said elsewhere
-            rows = records(name, Columns((), ["datasource"]), flags["eval.split"])
-            sources |= {str(row.get("datasource", "default")) for _, row in rows}
-    samples = flags["eval.n_samples_per_prompt"]
-    measures = [f"pass{k}" for k in sorted({1, samples, *(2**power for power in range(samples.bit_length()))})]
-    measures += ["response_length_mean", "truncated_rate", "entropy_token_mean", "entropy_response_mean"]
-    known = [f"eval_{source}_{measure}" for source in sorted(sources) for measure in measures]
-    totals = ["eval_response_length_mean", "eval_truncated_rate", "eval_num_samples"]
-    if known and key not in (*known, *totals):
-        fix = did_you_mean(key, known, f"the first is {known[0]}")
-        yield f"--ckpt.best_metric_key {key} is no metric of --eval.dataset{fix}"
-
-
 def _model(flag: str, name: str, offline: bool) -> str | None:
     """A sentence without its end."""
     if os.path.isfile(os.path.join(name, "adapter_config.json")):
-        return (
-            f"--{flag}: {name} is a LoRA adapter, not a model: merge it, as docs/training.md#lora does, and name "
-            "the merged one"
-        )
+        return f"--{flag}: {name} is a LoRA adapter, not a model: merge it first, as docs/training.md#lora does"
     if os.path.isfile(os.path.join(name, "config.json")):
         return _incomplete(flag, Path(name))
     if os.path.isdir(name):
-        return f"--{flag}: the folder {name} has no config.json, so transformers cannot load a model from it"
+        return f"--{flag}: the folder {name} has no config.json, so that there is no model in it"
     if os.path.isfile(name):
         return f"--{flag}: {name} is a file, but a model is a folder with a config.json, or a hub id"
     if wrong := _no_hub_id(name, "folder"):
@@ -102,10 +64,8 @@ def _model(flag: str, name: str, offline: bool) -> str | None:
         return None
     if isinstance(cached, str):
         return _incomplete(flag, Path(cached).parent)
-    return (
-        f"--{flag}: {_nothing(name, 'folder')}, and the hub is switched off (HF_HUB_OFFLINE) without it in its cache: "
-        f"give a folder, or download it once by `HF_HUB_OFFLINE=0 hf download {name}`"
-    )
+    off = "the hub is switched off (HF_HUB_OFFLINE) without it in its cache"
+    return f"--{flag}: {_nothing(name, 'folder')}, and {off}: `HF_HUB_OFFLINE=0 hf download {name}`"
 
 
 def _incomplete(flag: str, folder: Path) -> str | None:

@@ -90,10 +90,7 @@ def _of_numbers(flags: Flags) -> Iterator[str]:
         yield f"--algo.advantage.is_correction_threshold is {low:g} {high:g}: give 0 or more, and LOW below HIGH."
     low, high = flags["algo.dynamic_filtering_range"]
     if flags["algo.dynamic_filtering_enable"] and _by_our_service(flags) and (1 <= low < high or low < high <= 0):
-        yield (
-            f"--algo.dynamic_filtering_range is {low} {high}, but the mean score of a group is from 0 to 1, so that "
-            "every group would be dropped: give a range between them, such as 0 1."
-        )
+        yield f"--algo.dynamic_filtering_range is {low} {high}, but a group's mean score is from 0 to 1: give 0 1."
     room, most = flags["reward.overlong_buffer_len"], flags["rollout.max_new_tokens"] or flags["data.max_len"]
     if room is not None and not 0 <= room <= most:
         yield f"--reward.overlong_buffer_len is {room:g}, but responses have {most} tokens at most: give at most that."
@@ -113,9 +110,14 @@ def _without_effect(flags: Flags) -> Iterator[str]:
     elif not data and every > 0:
         yield "--eval.steps does nothing without --eval.dataset: name the data, or leave it out."
     for switch, others in SWITCHES.items():
-        given = [f"--{name}" for name in others if flags[name] != defaults()[name]]
+        given = [f"--{name}" for name in others if _plain(flags[name]) != _plain(defaults()[name])]
         if given and flags[switch] in (None, 0, "off"):
             yield f"{', '.join(given)} does nothing without --{switch}: give it, or leave these out."
+
+
+def _plain(value: Any) -> Any:
+    """OpenRLHF's defaults are tuples where its parser makes lists."""
+    return tuple(value) if isinstance(value, list) else value
 
 
 def _of_the_run(flags: Flags) -> Iterator[str]:
@@ -123,31 +125,16 @@ def _of_the_run(flags: Flags) -> Iterator[str]:
     if not flags["vllm.num_engines"]:
         yield "--vllm.num_engines is not set, but vLLM engines generate the responses: set it to 1 or more."
     if flags["logger.wandb.key"]:
-        yield (
-            "--logger.wandb.key would be printed, and sent to wandb among the settings: put the key into "
-            "WANDB_API_KEY, or run `wandb login` once, and give --logger.wandb.enable in its place."
-        )
+        yield "--logger.wandb.key would be printed and sent: give --logger.wandb.enable, and the key as WANDB_API_KEY."
     if answer is not None and not 1 <= answer < longest:
-        yield (
-            f"--rollout.max_new_tokens is {answer}, but needs to be at least 1 and less than --data.max_len, "
-            f"{longest}, which has to hold the prompt too: set both."
-        )
+        yield f"--rollout.max_new_tokens is {answer}: give at least 1, and less than --data.max_len, {longest}."
     if flags["shaping.grop"] and flags["rollout.n_samples_per_prompt"] < 2:
-        yield (
-            f"--rollout.n_samples_per_prompt is {flags['rollout.n_samples_per_prompt']}, but --shaping.grop compares "
-            "the lengths of a group's responses: use 2 or more, or leave --shaping.grop out."
-        )
+        yield "--shaping.grop compares the responses of a group: give --rollout.n_samples_per_prompt 2 or more."
     yield from _of_the_template(flags["data.input_template"], flags["data.apply_chat_template"])
     if flags["rollout.top_p"] < 1 and _corrects(flags):
-        yield (
-            f"--rollout.top_p is {flags['rollout.top_p']}, but the ratios of --algo.advantage.is_correction_* are "
-            "over all tokens: set it to 1, or leave the correction out."
-        )
+        yield f"--rollout.top_p is {flags['rollout.top_p']}, but is_correction_* needs all tokens: set it to 1."
     if flags["shaping.until"] == "answer" and flags["algo.advantage.estimator"] != "gtpo":
-        yield (
-            f"--shaping.until answer is for gtpo, whose tokens share a reward, and the estimator is "
-            f"{flags['algo.advantage.estimator']}: leave it out."
-        )
+        yield f"--shaping.until answer is for gtpo, not for {flags['algo.advantage.estimator']}: leave it out."
     for flag in ("reward.mode", "shaping.until"):
         if flags[flag] not in (None, "end") and not _by_our_service(flags):
             yield f"--{flag} needs this project's reward service, and the rewards come from elsewhere: leave it out."
@@ -158,10 +145,7 @@ def _of_the_template(template: str | None, chat: bool) -> Iterator[str]:
     if not template:
         return
     if chat:
-        yield (
-            "--data.input_template has no effect with --data.apply_chat_template: put the instruction into the "
-            "prompts (`openrlhf-gtpo data prepare --instruction`), or leave one of the two out."
-        )
+        yield "--data.input_template does nothing with --data.apply_chat_template: leave one of the two out."
         return
     try:
         held = template.format("\0").count("\0")
@@ -197,45 +181,30 @@ def _of_the_estimator(flags: Flags) -> Iterator[str]:
     if (name not in RECORDS or record.openrlhfs_own) and not in_a_file(name):
         return
     for flag, default in WITHOUT_MEANING.items():
-        if (tuple(flags[flag]) if isinstance(default, tuple) else flags[flag]) != default:
+        if _plain(flags[flag]) != default:
             yield f"--{flag} is {flags[flag]}, which {name} does not read: leave it out."
     yield from _kl_in_the_reward(flags, f"the reward that {name} uses")
     if samples < 2:
-        yield (
-            f"--rollout.n_samples_per_prompt is {samples}, but {name} compares the responses of a group: use 2 or "
-            "more (GTPO's paper uses 16)."
-        )
+        yield f"--rollout.n_samples_per_prompt is {samples}, but {name} compares a group's responses: give 2 or more."
     if record.needs_correctness:
         yield from _scores_of_a_model(flags, name)
     if record.per_response and share != 1:
-        yield (
-            f"--shaping.top_entropy_share is {share}, but {name} has one ratio and one advantage per response, so it "
-            "cannot leave out single tokens: leave it at 1."
-        )
+        yield f"--shaping.top_entropy_share is {share}, but {name} has one advantage per response: leave it at 1."
     if record.per_response and _corrects(flags):
-        yield (
-            f"--algo.advantage.is_correction_* weights single tokens, but {name} has one ratio per response: leave it "
-            "out."
-        )
+        yield f"--algo.advantage.is_correction_* is for tokens, and {name} has one ratio per response: leave it out."
 
 
 def _kl_in_the_reward(flags: Flags, where: str) -> Iterator[str]:
     """KL has to be in the loss: subtracted from rewards it would change what groups compare."""
     weight = flags["algo.kl.init_coef"]
     if weight > 0 and not flags["algo.kl.use_loss"]:
-        yield (
-            f"--algo.kl.init_coef is {weight} without --algo.kl.use_loss, which would subtract KL from {where}: set "
-            "--algo.kl.init_coef 0, as the papers do, or add --algo.kl.use_loss."
-        )
+        yield f"--algo.kl.init_coef is {weight}, which changes {where}: set it to 0, or add --algo.kl.use_loss."
 
 
 def _scores_of_a_model(flags: Flags, who: str) -> Iterator[str]:
     """Whoever treats correct and wrong responses differently gets no scores of a model."""
     if flags["reward.model_name_or_path"] and not flags["reward.remote_url"]:
-        yield (
-            f"--reward.model_name_or_path gives a model's scores, but {who} needs verified correctness: use "
-            "--reward.remote_url, or leave both out for the built-in reward service."
-        )
+        yield f"--reward.model_name_or_path is for scores, but {who} needs verified correctness: leave it out."
 
 
 def _of_the_services(flags: Flags) -> Iterator[str]:
@@ -265,31 +234,25 @@ def _of_the_batch(flags: Flags) -> Iterator[str]:
     ranks = flags["actor.num_nodes"] * flags["actor.num_gpus_per_node"]
     share = flags["ds.ring_attn_size"] * flags["ds.tensor_parallel_size"]
     if ranks % share:
-        yield (
-            f"--ds.ring_attn_size times --ds.tensor_parallel_size is {share}, which does not divide the policy's "
-            f"{ranks} GPUs: lower them, or give --actor.num_gpus_per_node a multiple of {share}."
-        )
+        named = "--ds.ring_attn_size times --ds.tensor_parallel_size"
+        yield f"{named} is {share}, which does not divide the policy's {ranks} GPUs: lower them, or take more GPUs."
     else:
         yield from _of_the_updates(flags)
     at_once = flags["rollout.vllm_generate_batch_size"]
     if at_once and at_once < flags["rollout.batch_size"]:
-        yield (
-            f"--rollout.vllm_generate_batch_size is {at_once}, but a step needs the responses to "
-            f"--rollout.batch_size {flags['rollout.batch_size']} prompts: give at least as many, or leave it out."
-        )
+        least = f"at least --rollout.batch_size, {flags['rollout.batch_size']}"
+        yield f"--rollout.vllm_generate_batch_size is {at_once}: give {least}, or leave it out."
     engines = (flags["vllm.num_engines"] or 0) * flags["vllm.tensor_parallel_size"]
     if flags["train.colocate_all"] and not flags["train.async_enable"] and engines and ranks != engines:
         yield (
-            f"--train.colocate_all puts engines and policy on the same GPUs, but the policy has {ranks} and the "
-            f"engines have {engines}: let --vllm.num_engines times --vllm.tensor_parallel_size be {ranks}."
+            f"--train.colocate_all shares GPUs, but the policy has {ranks} and the engines have {engines}: let "
+            f"--vllm.num_engines times --vllm.tensor_parallel_size be {ranks}."
         )
     actor, ref = ((flags[f"{role}.num_nodes"], flags[f"{role}.num_gpus_per_node"]) for role in ("actor", "ref"))
     together = flags["train.colocate_all"] or flags["train.colocate_actor_ref"]
     if together and flags["algo.kl.init_coef"] > 0 and actor != ref:
-        yield (
-            f"The policy shares its GPUs with the reference, but has {math.prod(actor)} of them and the reference "
-            f"{math.prod(ref)}: make --ref.num_nodes and --ref.num_gpus_per_node the policy's."
-        )
+        own = f"{math.prod(actor)} GPUs, and its reference {math.prod(ref)}"
+        yield f"The policy has {own}, but they share them: set --ref.num_nodes and --ref.num_gpus_per_node alike."
 
 
 def _of_the_updates(flags: Flags) -> Iterator[str]:
@@ -298,8 +261,8 @@ def _of_the_updates(flags: Flags) -> Iterator[str]:
     policys, dynamic = processes["actor"], flags["train.dynamic_batch_enable"]
     if dynamic and (odd := [role for role, count in processes.items() if policys % count]):
         yield (
-            f"--{odd[0]}.num_gpus_per_node gives {processes[odd[0]]} processes, which cannot share out the policy's "
-            f"{policys} dynamic micro-batches: give a number that divides {policys}."
+            f"--{odd[0]}.num_gpus_per_node gives {processes[odd[0]]} processes for the policy's {policys} dynamic "
+            f"micro-batches: give a number that divides {policys}."
         )
         return
     trainers = math.lcm(policys, processes.get("critic", 1))
@@ -349,35 +312,20 @@ def _of_the_guide(flags: Flags) -> Iterator[str]:
         return
     name = flags["algo.advantage.estimator"]
     if name not in RECORDS and not in_a_file(name):
-        yield (
-            f"--algo.advantage.estimator {name} cannot compute advantages over the policy's and the guide's responses "
-            f"together: use one of {', '.join(RECORDS)} with a guide."
-        )
+        yield f"--algo.advantage.estimator {name} does not work with a guide: use one of {', '.join(RECORDS)}."
     if name == "group_norm":  # others say it themselves
         yield from _kl_in_the_reward(flags, "the rewards of the guide's responses too")
         yield from _scores_of_a_model(flags, "a guide")
     if flags["train.async_enable"]:
-        yield (
-            "--train.async_enable does not work with a guide: the policy's and the guide's responses would reach "
-            "training in different steps. Leave it out."
-        )
+        yield "--train.async_enable would part the policy's responses from the guide's: leave it out with a guide."
     if flags["train.dynamic_batch_enable"]:
-        yield (
-            "--train.dynamic_batch_enable drops responses beyond --rollout.batch_size, such as the guide's: leave it "
-            "out."
-        )
+        yield "--train.dynamic_batch_enable drops responses beyond --rollout.batch_size, the guide's: leave it out."
     if flags["guide.weight"] != 1 and "zero_reward" not in flags["guide.when"]:
-        yield (
-            "--guide.weight weights the second batch, which only --guide.when zero_reward makes: add zero_reward or "
-            "leave the weight out."
-        )
+        yield "--guide.weight is for the batch that --guide.when zero_reward makes: add that, or leave the weight out."
     has = flags["actor.num_nodes"] * flags["actor.num_gpus_per_node"]
     needs = flags["guide.engines"] * (flags["guide.tensor_parallel_size"] or flags["vllm.tensor_parallel_size"])
     if flags["train.colocate_all"] and needs > has:
-        yield (
-            f"--guide.engines needs {needs} GPUs, but --train.colocate_all shares the {has} of the policy: use fewer "
-            "engines."
-        )
+        yield f"--guide.engines needs {needs} GPUs, but --train.colocate_all shares the policy's {has}: use fewer."
 
 
 def _of_the_device(flags: Flags) -> Iterator[str]:
@@ -392,12 +340,6 @@ def _of_the_device(flags: Flags) -> Iterator[str]:
     if flags["ds.param_dtype"] == "fp16":
         yield "--ds.param_dtype is fp16, but a CPU computes in bf16 or fp32: choose one, or leave it out."
     if flags["algo.advantage.estimator"] == "gae":
-        yield (
-            "--algo.advantage.estimator gae, OpenRLHF's default, trains a critic, which the CPU platform has not: "
-            "choose gtpo, grpo_s, group_norm or another estimator without one."
-        )
+        yield "--algo.advantage.estimator gae, OpenRLHF's default, has a critic, which needs a GPU: choose gtpo, say."
     if flags["reward.model_name_or_path"] and not (flags["reward.remote_url"] or flags["train.agent_func_path"]):
-        yield (
-            "--reward.model_name_or_path is a model that scores, which the CPU platform has not: leave it out for the "
-            "built-in reward service, or name one by --reward.remote_url."
-        )
+        yield "--reward.model_name_or_path needs a GPU: leave it out for the built-in service."

@@ -42,10 +42,6 @@ def ask(settings: Settings) -> Finding:
     finally:
         log.setLevel(level)
     if right.score != 1 or wrong.score not in (0, -1):
-        return Finding(
-            name,
-            "warning",
-            f"{settings.urls[0]} gave a right answer the score {right.score:g} and a wrong one {wrong.score:g}, not 1 "
-            "and 0, and GTPO needs verified correctness: use a service that grades, such as `math-reward serve`.",
-        )
+        gave = f"{settings.urls[0]} gave a right answer the score {right.score:g} and a wrong one {wrong.score:g}"
+        return Finding(name, "warning", f"{gave}, not 1 and 0: use one that grades, such as `math-reward serve`.")
     return Finding(name, "ok", f"It gave a right answer {right.reward:g} and a wrong one {wrong.reward:g}.")

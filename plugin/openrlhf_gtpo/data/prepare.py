@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from math_reward.nearest import beside
-from openrlhf_gtpo.data.formats import FORMATS, UnknownFormat, kind_of, question_and_reference
-from openrlhf_gtpo.data.references import grades
-from openrlhf_gtpo.data.sources import DataUnusable, files_of, is_local, records
+from openrlhf_gtpo.data.formats import FORMATS, UnknownFormat, question_and_reference
+from openrlhf_gtpo.data.references import grades, kind_of
+from openrlhf_gtpo.data.sources import READERS, DataUnusable, is_local, records
 from openrlhf_gtpo.errors import SettingsError
 from openrlhf_gtpo.flags import Parser
 
@@ -44,10 +44,8 @@ def main(argv: Sequence[str]) -> int:
     source = args.source or form.hub_id
     if source is None:
         raise SettingsError(f"{args.name} is no data set of the hub: name one by --from.")
-    if not is_local(source) and (source.startswith((".", "/", "~")) or source.count("/") != 1 or files_of(source)):
-        raise SettingsError(
-            f"--from {source}: there is no such file{beside(source)}, and a hub id has the form OWNER/NAME."
-        )
+    if not is_local(source) and (source.startswith((".", "/", "~")) or source.count("/") != 1):
+        raise SettingsError(f"--from {source}: there is no such file{beside(source)}; a hub id is OWNER/NAME.")
     config, split = args.config, args.split
     if not args.source:
         config, split = config or form.config, split or form.split
@@ -83,7 +81,8 @@ def main(argv: Sequence[str]) -> int:
             del lines[key]
     args.out.mkdir(parents=True, exist_ok=True)
     path = args.out / f"{args.name}.jsonl"
-    _write(path, [{"input": line["input"], "label": line["label"]} for line in lines.values()])
+    kept = [{"input": line["input"], "label": line["label"]} for line in lines.values()]
+    path.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in kept), encoding="utf-8")
     return _tell(path, bad, repeated, len(lines), args.drop_ungradable)
 
 
@@ -97,10 +96,7 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("command", choices=["prepare"], help="prepare")
     add("name", choices=FORMATS, metavar="NAME", help="one of the above")
-    source = (
-        "a file (.jsonl, .json, .parquet, .csv, .arrow), a pattern of files, a folder, or a data set of the "
-        "Hugging Face hub (the one of this name)"
-    )
+    source = f"a file ({', '.join(READERS)}), a pattern of files, a folder, or a data set of the hub (that of NAME)"
     add("--from", dest="source", metavar="PATH_OR_HUB_ID", help=source)
     add("--out", type=Path, required=True, help="folder; the file is NAME.jsonl there")
     add("--config", help="configuration of a hub data set, such as main of openai/gsm8k")
@@ -150,7 +146,3 @@ def _tell(path: Path, bad: dict[str, list[str]], repeated: int, kept: int, drop:
     end = f"{listed}{' left out' if drop else ': --drop-ungradable leaves them out'}"
     print(f"{path}: {kept:,} prompts; {repeated:,} repeated; {end if counts else 'every reference can be graded'}")
     return 1 if counts and not drop else 0
-
-
-def _write(path: Path, lines: list[Line]) -> None:
-    path.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), encoding="utf-8")

@@ -10,14 +10,29 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from openrlhf_gtpo.data.formats import kind_of
 from openrlhf_gtpo.errors import SettingsError
 
 _PLAIN = re.compile(r"-?\d{1,15}(\.\d{1,6})?")
 # Numbers that the grader reads as everybody does: most data sets have no others, and do not wait for its start.
 
+_NO_ANSWERS = {"proof", "notfound", "not found", "no answer", "see solution", "see the solution", "none", "n/a", "nan"}
+_PROOF = re.compile(
+    r"\b(?:q\.?\s?e\.?\s?d|proof|proved|prove that|as desired)\b|\\blacksquare|\\square\s*$", re.IGNORECASE
+)
+_NO_PROSE = re.compile(r"\$[^$]*\$|\\\(.*?\\\)|\\[a-zA-Z]+|[{}]", re.DOTALL)
+SENTENCE = 5
+"""Words of prose from which on an answer is a sentence."""
+
 MOST = 50_000
 """How many different answers are looked at, half a minute's work; of more, so many from all over them."""
+
+
+def kind_of(reference: str) -> str | None:
+    """``proof`` or ``sentence`` for a reference answer that no response can be compared with, else None."""
+    if reference.strip(" .").lower() in _NO_ANSWERS or _PROOF.search(reference):
+        return "proof"
+    words = re.findall(r"[^\W\d_]{2,}", _NO_PROSE.sub(" ", reference))
+    return "sentence" if len(words) >= SENTENCE else None
 
 
 def ungradable(labels: Sequence[str]) -> tuple[dict[str, str], list[str]]:

@@ -4,12 +4,12 @@ hub, each named as in OpenRLHF's ``--data.prompt_dataset``. Rows are streamed, a
 The loader of `datasets` gives each column one type, so that the text ``2024-01-01`` becomes a date, 42 beside 0.5
 becomes 42.0, and the csv cell ``007`` becomes 7. Here a value is what stands in the file."""
 
-import contextlib
 import csv
 import glob
 import io
 import itertools
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -85,6 +85,11 @@ def is_local(name: str) -> bool:
     return os.path.isdir(where) or bool(files_of(where))
 
 
+def prepared_by(name: str) -> str:
+    """The command that makes prompts and labels of a data set's rows, as they are, and leaves out those without."""
+    return f"`openrlhf-gtpo data prepare other --from {shlex.quote(name)} --drop-ungradable --out data`"
+
+
 def records(
     name: str, columns: Columns | None = None, split: str | None = "train", config: str | None = None
 ) -> Records:
@@ -102,31 +107,11 @@ def records(
     where, inside = where_and_inside(name)
     files = files_of(where)
     for path in files:
-        yield from reader_of(path)(path, str(path), columns)
+        yield from read(path, str(path), columns, reader_of(path))
     if not files:
         if os.path.splitext(where)[1].lower() in READERS and "://" not in where and not os.path.isdir(where):
             raise DataUnusable(f"There is no file {where}{beside(where)}.")
         yield from _of_a_set(where, inside, columns, split, config)
-
-
-def is_lines(path: Path) -> bool:
-    """Whether a file is JSON lines, by its name or its first character: a .json file may also be an array, which
-    begins with a bracket."""
-    with path.open("rb") as file:
-        return path.suffix.lower() != ".json" or file.read(64).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] != b"["
-
-
-@contextlib.contextmanager
-def _text_refusals(source: str) -> Iterator[None]:
-    """A context in which a file of text that cannot be read is one sentence."""
-    try:
-        yield
-    except NotUTF8 as error:
-        raise DataUnusable(f"{source} cannot be read: {error}.") from None
-    except UnicodeDecodeError:
-        raise DataUnusable(f"{source} cannot be read: it is not UTF-8: save it as that.") from None
-    except OSError as error:
-        raise DataUnusable(f"{source} cannot be read: {error.strerror}: fix the path or its permissions.") from None
 
 
 def _object(place: Place, content: bytes) -> dict[str, Any]:
@@ -135,59 +120,44 @@ def _object(place: Place, content: bytes) -> dict[str, Any]:
     except NoRow as error:
         if content.startswith(b"version https://git-lfs"):
             raise DataUnusable(f"{place.source} is a pointer of Git LFS: fetch the file by `git lfs pull`.") from None
-        raise DataUnusable(f"{place}: it {error.brief}: fix or remove it.") from None
-
-
-def lines(path: Path, source: str | None = None, columns: Columns | None = None) -> Records:
-    """The object of each line that is not blank."""
-    source = source or str(path)
-    with _text_refusals(source), path.open("rb") as file:
-        for line in lines_of(file):
-            place = Place(source, "line", line.number)
-            yield place, _object(place, line.content)
+        raise DataUnusable(f"{place}: it {error.brief}: a file has one a line, or is one array of them.") from None
 
 
 def _json(path: Path, source: str, columns: Columns | None) -> Records:
-    """JSON lines, or one array of objects."""
+    """JSON lines; or one array of objects, which begins with a bracket, whatever the name's end."""
     import msgspec
 
-    with _text_refusals(source):
-        if is_lines(path):
-            yield from lines(path, source)
+    with path.open("rb") as file:
+        head = file.read(64)
+        file.seek(0)
+        if head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] != b"[":
+            for line in lines_of(file):
+                place = Place(source, "line", line.number)
+                yield place, _object(place, line.content)
             return
-        content = path.read_bytes()
-        check_encoding(content[:4])
-        try:
-            rows = msgspec.json.decode(content.removeprefix(b"\xef\xbb\xbf"), type=list[msgspec.Raw])
-        except msgspec.DecodeError as error:
-            raise DataUnusable(
-                f"{source} is not a JSON array of objects ({error}): fix it, or save it as UTF-8."
-            ) from None
-        for number, row in enumerate(rows, 1):
-            place = Place(source, "row", number)
-            yield place, _object(place, bytes(row))
+        check_encoding(head[:4])
+        content = file.read().removeprefix(b"\xef\xbb\xbf")
+    for number, row in enumerate(msgspec.json.decode(content, type=list[msgspec.Raw]), 1):
+        place = Place(source, "row", number)
+        yield place, _object(place, bytes(row))
 
 
 def _csv(path: Path, source: str, columns: Columns | None) -> Records:
     """Cells as text."""
     csv.field_size_limit(sys.maxsize)
-    number = 0
-    with _text_refusals(source), path.open("rb") as file:
+    with path.open("rb") as file:
         check_encoding(file.read(4))
         file.seek(0)
-        try:
-            for number, row in enumerate(csv.DictReader(io.TextIOWrapper(file, "utf-8-sig", newline="")), 1):
-                if None in row:
-                    raise DataUnusable(f"{source}, row {number}: it has more cells than the header: fix or remove it.")
-                yield Place(source, "row", number), row
-        except csv.Error as error:
-            raise DataUnusable(f"{source}, after row {number}: it is no csv ({error}): fix it.") from None
+        for number, row in enumerate(csv.DictReader(io.TextIOWrapper(file, "utf-8-sig", newline="")), 1):
+            if None in row:
+                raise DataUnusable(f"{source}, row {number}: it has more cells than the header: fix or remove it.")
+            yield Place(source, "row", number), row
 
 
 def _parquet(path: Path, source: str, columns: Columns | None) -> Records:
     import pyarrow.parquet as parquet  # type: ignore[import-untyped]
 
-    with _arrow_refusals(source), parquet.ParquetFile(path) as file:
+    with parquet.ParquetFile(path) as file:
         chosen = columns and columns.of(file.schema_arrow.names)
         yield from _numbered(file.iter_batches(ROWS_AT_ONCE, columns=chosen), source)
 
@@ -195,7 +165,7 @@ def _parquet(path: Path, source: str, columns: Columns | None) -> Records:
 def _arrow(path: Path, source: str, columns: Columns | None) -> Records:
     import pyarrow
 
-    with _arrow_refusals(source), pyarrow.memory_map(str(path)) as file:
+    with pyarrow.memory_map(str(path)) as file:
         try:
             batches: Any = pyarrow.ipc.open_stream(file)
         except pyarrow.ArrowInvalid:
@@ -211,18 +181,7 @@ def _numbered(batches: Any, source: str) -> Records:
         yield Place(source, "row", number), row
 
 
-@contextlib.contextmanager
-def _arrow_refusals(source: str) -> Iterator[None]:
-    """A context in which a file of columns that cannot be read is one sentence."""
-    import pyarrow
-
-    try:
-        yield
-    except (pyarrow.ArrowException, OSError) as error:
-        raise DataUnusable(f"{source} cannot be read ({reason(error)}): fix or replace it.") from None
-
-
-READERS: dict[str, Reader] = {".jsonl": lines, ".json": _json, ".csv": _csv, ".parquet": _parquet, ".arrow": _arrow}
+READERS: dict[str, Reader] = {".jsonl": _json, ".json": _json, ".csv": _csv, ".parquet": _parquet, ".arrow": _arrow}
 """Kinds of files by the ends of their names."""
 
 
@@ -233,10 +192,30 @@ def reader_of(path: Path) -> Reader:
         DataUnusable: nothing does.
     """
     if path.suffix.lower() not in READERS:
-        raise DataUnusable(
-            f"{path} is a file of an unknown kind: its name has to end with one of {' '.join(READERS)}."
-        )
+        raise DataUnusable(f"{path} is of an unknown kind: its name has to end with one of {' '.join(READERS)}.")
     return READERS[path.suffix.lower()]
+
+
+def read(path: Path, source: str, columns: Columns | None, reader: Reader) -> Records:
+    """The rows of a file, called ``source``; what its reader cannot read is one sentence."""
+    try:
+        yield from reader(path, source, columns)
+    except DataUnusable:
+        raise
+    except NotUTF8 as error:
+        raise DataUnusable(f"{source} cannot be read: {error}.") from None
+    except UnicodeDecodeError:
+        raise DataUnusable(f"{source} cannot be read: it is not UTF-8: save it as that.") from None
+    except OSError as error:
+        why = error.strerror or reason(error)
+        raise DataUnusable(f"{source} cannot be read: {why}: fix the path or its permissions.") from None
+    except Exception as error:  # of csv, msgspec and Arrow, which have no base class
+        raise DataUnusable(f"{source} cannot be read ({reason(error)}): fix or replace it.") from None
+
+
+def lines(path: Path) -> Records:
+    """The objects of a file of JSON lines."""
+    return read(path, str(path), None, _json)
 
 
 def _of_a_set(
@@ -253,7 +232,7 @@ def _of_a_set(
             rows = _of_the_split(datasets.load_from_disk(where), split, where)
         elif "://" in where and ending in READERS:
             path = datasets.DownloadManager().download(where)
-            yield from READERS[ending](Path(path), where, columns)
+            yield from read(Path(path), where, columns, READERS[ending])
             return
         else:
             builder = datasets.load_dataset_builder(where, config, data_dir=inside)
@@ -261,7 +240,7 @@ def _of_a_set(
             if reader and builder.config.data_files:
                 files = _of_the_split(builder.config.data_files, split, where)
                 for file, path in zip(files, datasets.DownloadManager().download(list(files)), strict=True):
-                    yield from reader(Path(path), str(file), columns)
+                    yield from read(Path(path), str(file), columns, reader)
                 return
             rows = _of_the_split(datasets.load_dataset(where, config, data_dir=inside), split, where)
     except DataUnusable:
@@ -269,9 +248,7 @@ def _of_a_set(
     except Exception as error:  # the library has no base class for its errors
         why = f"cannot be loaded ({reason(error)}): without internet access, give a file that you downloaded elsewhere"
         if isinstance(error, OSError) and error.filename is not None:
-            why = (
-                f"cannot be loaded ({error.filename}: {error.strerror}): set HF_HOME to a folder that you can write to"
-            )
+            why = f"cannot be loaded ({error.filename}: {error.strerror}): set HF_HOME to a folder of yours"
         elif config is None and "Config name is missing" in str(error):
             names = ", ".join(datasets.get_dataset_config_names(where))
             why = f"has the configurations {names}: choose one by --config of `openrlhf-gtpo data prepare`"

@@ -32,12 +32,7 @@ def begins_with_bos(tokenizer: Any) -> bool:
 
 
 def rendered(tokenizer: Any, prompt: Any) -> str:
-    """A prompt as OpenRLHF passes it to the engine: rendered by the chat template, if there is one.
-
-    Args:
-        tokenizer: as transformers loads it.
-        prompt: a text or a list of chat messages.
-    """
+    """A prompt, a text or a chat, as OpenRLHF passes it to the engine: rendered by the chat template, if any."""
     if tokenizer.chat_template is None:
         return prompt if isinstance(prompt, str) else "\n".join(str(message["content"]) for message in prompt)
     chat = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
@@ -45,16 +40,10 @@ def rendered(tokenizer: Any, prompt: Any) -> str:
 
 
 def end_of_turn(tokenizer: Any) -> int | None:
-    """The token with which the chat template ends the model's turn, where it is another than the end of a sequence.
+    """The token with which the chat template ends the model's turn; None where it is the end of a sequence, or none.
 
     A base model's template is often that of its chat sibling: Qwen2.5-7B ends a turn with ``<|im_end|>``, a text with
     ``<|endoftext|>``. A policy that answers as the template does would never stop at the latter.
-
-    Args:
-        tokenizer: as transformers loads it.
-
-    Returns:
-        None where they are one, or where no special token follows an answer.
     """
     answer = "The answer is 42"
     chat = [{"role": "user", "content": "6 * 7?"}, {"role": "assistant", "content": answer}]
@@ -99,14 +88,8 @@ class Lengths:
     """Finds prompts that leave no room for their response; OpenRLHF would cut off their beginning."""
 
     def __init__(self, tokenizer: Any, max_len: int, new_tokens: int | None, chat: bool, template: str | None) -> None:
-        """
-        Args:
-            tokenizer: as transformers loads it; one that also reads images finds nothing.
-            max_len: tokens of prompt and response together.
-            new_tokens: of the response, for which one token is left without it.
-            chat: whether prompts are rendered by the chat template.
-            template: ``--data.input_template``, used without it.
-        """
+        """A tokenizer that also reads images finds nothing. Without ``new_tokens`` a response has room for one. The
+        template is ``--data.input_template``, used where the chat template is not."""
         self._tokenizer, self._chat, self._template = tokenizer, chat, template
         self._text_only = reads_text_alone(tokenizer)
         self._room = max_len - (new_tokens or 1)
@@ -135,38 +118,37 @@ class Lengths:
         if marker := self._markers.search(str(prompt)):
             self._marked.append((place, marker[0]))
         # A token has a byte of the text or more, so that few prompts have to be cut into tokens.
-        most = sum(len(str(message["content"]).encode()) + self._around for message in messages)
-        roles = tuple(str(message["role"]) for message in messages)
+        most = sum(len(str(one["content"]).encode()) + self._around for one in messages)
+        roles = tuple(str(one["role"]) for one in messages)
         if most <= self._room and roles in self._roles and all(type(one["content"]) is str for one in messages):
             return
         try:
             tokens = self.tokens(prompt)
         except Exception as error:  # a chat template is a program, which may raise anything
-            raise DataUnusable(
-                f"{place}: the chat template cannot render its prompt ({reason(error)}): fix it."
-            ) from None
+            why = f"the chat template cannot render its prompt ({reason(error)}): fix it"
+            raise DataUnusable(f"{place}: {why}.") from None
         self._roles.add(roles)
-        if messages is prompt and any(isinstance(one["content"], list) for one in messages):
-            text = rendered(self._tokenizer, prompt)
-            if any(isinstance(one["content"], list) and str(one["content"]) in text for one in messages):
-                raise DataUnusable(
-                    f"{place}: its prompt has a message of several parts, which the chat template prints as a list: "
-                    "write its content as one text."
-                )
+        parts = [str(one["content"]) for one in messages if isinstance(one["content"], list)]
+        if parts and any(one in rendered(self._tokenizer, prompt) for one in parts):
+            why = "the chat template prints its message of several parts as a list: write one text"
+            raise DataUnusable(f"{place}: {why}.")
         if tokens > self._room:
             self._long.append((tokens, place))
 
-    def fault(self) -> str | None:
-        """The sentence about all prompts that are too long."""
-        if not self._long:
-            return None
-        most, longest = max(self._long)
-        return (
-            f"{longest.source}: {len(self._long):,} of {self._count:,} prompts have more than {self._room:,} tokens "
-            f"({self._limits}), in {places([place for _, place in self._long])}, the longest {most:,} in "
-            f"{longest.kind} {longest.number}; OpenRLHF would cut off their beginning: raise --data.max_len or leave "
-            "them out."
-        )
+    def end(self) -> None:
+        """After the last prompt.
+
+        Raises:
+            DataUnusable: there are too long ones.
+        """
+        if self._long:
+            most, longest = max(self._long)
+            raise DataUnusable(
+                f"{longest.source}: {len(self._long):,} of {self._count:,} prompts have more than {self._room:,} "
+                f"tokens ({self._limits}), in {places([place for _, place in self._long])}, the longest {most:,} in "
+                f"{longest.kind} {longest.number}; OpenRLHF would cut off their beginning: raise --data.max_len or "
+                "leave them out."
+            )
 
     def warning(self) -> str | None:
         """The sentence about all prompts that seem to be rendered before."""
@@ -195,22 +177,10 @@ def places(found: Sequence[Place]) -> str:
 
 
 def difference(policy: str, ours: Any, guide: str, theirs: Any) -> str | None:
-    """Why a policy cannot train on a guide's tokens, and the fix; None where they are the same.
-
-    Args:
-        policy: the policy's name.
-        ours: its tokenizer.
-        guide: the guide's name.
-        theirs: its tokenizer.
-    """
+    """Why a policy with our tokenizer cannot train on the tokens of a guide with theirs, and the fix; else None."""
     if ours.get_vocab() != theirs.get_vocab():  # special tokens included
-        return (
-            f"--guide.model {guide} has another vocabulary than the policy {policy}, so its tokens mean other texts: "
-            "choose a guide of the same family."
-        )
+        return f"--guide.model {guide} has another vocabulary than the policy {policy}: choose one of its family."
     if ours.eos_token != theirs.eos_token:
-        return (
-            f"--guide.model {guide} ends its responses with {theirs.eos_token!r}, but the policy {policy} with "
-            f"{ours.eos_token!r}: give both the same eos_token in their tokenizer_config.json."
-        )
+        ends = f"{theirs.eos_token!r}, but the policy {policy} with {ours.eos_token!r}"
+        return f"--guide.model {guide} ends its responses with {ends}: give both one eos_token."
     return None

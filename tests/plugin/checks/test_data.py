@@ -59,7 +59,7 @@ def test_too_few_prompts_for_one_update_of_all_ranks_are_refused(check: Check, w
 REFUSED: list[tuple[Any, str]] = [
     ("six times seven", "JSON"),
     ('["6*7?", "42"]', "JSON"),
-    ({"label": "42"}, "no 'input'"),
+    ({"label": "42"}, "looked for 'input'"),
     ({"input": " ", "label": "42"}, "'input' is empty"),
     ({"input": [{"content": "6*7?"}], "label": "42"}, "'input'"),
     ({"input": "6*7?", "label": "  "}, "'label' is empty"),
@@ -133,6 +133,31 @@ def test_rows_that_repeat_a_few_prompts_are_told(check: Check, written: Write) -
     few = [{"input": f"{BOXED} {n}", "label": str(n)} for n in range(2)]
     assert any("20 rows have only 2 prompts" in one.sentence for one in check(written(*few * 10)))
     assert {one.state for one in check(written(*few * 9))} == {"ok"}
+
+
+OF_FOUR = GOOD | {"choices": ["7", "11", "42", "13"]}
+
+
+@pytest.mark.parametrize(
+    ("row", "lacks"),
+    [
+        (GOOD | {"instruction": "Add:"}, "'instruction'"),
+        (OF_FOUR | {"label": 2}, None),  # one of them is in the prompt
+        (OF_FOUR | {"choices": ["apple", "B) pear"], "label": 1}, "its answer '1' stands for one of its choices"),
+        (OF_FOUR | {"choices": {"text": ["apple", "pear"], "label": ["A", "B"]}, "label": "B"}, "'B'"),
+        (OF_FOUR | {"choices": ["apple", "pear"], "input": f"A. apple, B. pear? {BOXED}", "label": "B"}, None),
+        (OF_FOUR | {"choices": ["apple", "5"], "label": "5"}, None),  # the question became an open one
+        (OF_FOUR | {"options": "A) 1 B) 2", "choices": None, "label": "B"}, None),
+    ],
+)
+def test_what_a_prompt_lacks_of_its_row_is_told(
+    check: Check, written: Write, row: dict[str, Any], lacks: str | None
+) -> None:
+    path = written({"input": f"1? {BOXED}", "label": "1"}, row)
+    said = [one.sentence for one in check(path) if one.state == "warning" and "line 2" in one.sentence]
+    assert len(said) == (lacks is not None)
+    for sentence in said:
+        assert_refusal(sentence, str(path), str(lacks))
 
 
 def test_prompts_that_were_rendered_before_are_told_where_the_template_is_applied_again(

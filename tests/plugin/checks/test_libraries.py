@@ -150,6 +150,7 @@ def test_a_value_that_its_library_refuses_or_takes_without_sense_is_refused_and_
         "--algo.kl.init_coef 0.01 --algo.kl.use_loss --algo.kl.estimator k2",
         "--ds.grad_accum_dtype fp32 --ds.zero_stage 3 --train.enable_ema --train.ema_beta 1",
         "--vllm.tensor_parallel_size 2 --vllm.gpu_memory_utilization 1",
+        "--algo.dynamic_filtering_range 0 1",  # the default, as a run.json has it
         f"{FILTERED} -1 0.1",
         f"{FILTERED} 2 3 --reward.remote_url http://127.0.0.1:9/of_ones_own",
         f"{EVALUATED} --ckpt.best_metric_key eval_sums_pass3",

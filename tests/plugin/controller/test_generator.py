@@ -9,7 +9,7 @@ from openrlhf.trainer.ppo_utils.experience import Experience
 
 from openrlhf_gtpo.batch import RolloutBatch
 from openrlhf_gtpo.controller import watch
-from openrlhf_gtpo.controller.generator import Generator, GroupBroken, RewardsFailed
+from openrlhf_gtpo.controller.generator import Generator, GroupBroken, RewardsFailed, logger
 from openrlhf_gtpo.controller.micro_batches import experiences_of
 
 from ...refusals import assert_refusal
@@ -49,6 +49,16 @@ def test_a_group_that_lost_a_reward_is_dropped_and_another_prompt_takes_its_plac
     assert drawn(generate) == [*"abcde"]
     assert consumed == 5, "every prompt that was drawn is accounted for"
     assert generate.metrics()["reward/dropped_groups"] == generate.metrics()["reward/failed_responses"] == 2
+
+
+def test_each_group_that_is_dropped_has_its_own_reason_in_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    logged: list[str] = []
+    monkeypatch.setattr(logger, "warning", lambda text, *values: logged.append(text % values))
+    answers = {p: [one | {"reward_error": f"{p} failed"} for one in said(p, NONE)] for p in "bc"}
+    over("abcde", answers=answers, rollout__batch_size=3).generate_samples(max_len=MAX_LEN)
+    assert [line for line in logged if "Dropped" in line] == [
+        f"Dropped a group of {G} responses: {p} failed" for p in "bc"
+    ]
 
 
 @pytest.mark.parametrize(

