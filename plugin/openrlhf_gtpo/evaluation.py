@@ -55,7 +55,9 @@ def main(argv: Sequence[str]) -> int:
     ks = _ks(args.k, args.n)
     try:
         benchmarks = {
-            Path(name).stem: list(islice(rows(name, args.input_key, args.label_key, split=None), args.max_prompts))
+            Path(name).stem: list(
+                islice(rows(name, args.input_key, args.label_key, split=None, flags="--"), args.max_prompts)
+            )
             for name in args.data
         }
     except DataUnusable as error:

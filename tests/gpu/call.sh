@@ -55,8 +55,10 @@ case $call in
         ;;
     4)
         run loop "$python" tests/gpu/loop.py --out "$results" --device "$device" "$@"
-        [ $# != 0 ] ||
-            run preemption env TRITON_F32_DEFAULT=ieee "$python" tests/gpu/preemption.py --out "$results" --device "$device"
+        for drafts in "" --drafts; do
+            [ $# != 0 ] || run "preemption$drafts" env TRITON_F32_DEFAULT=ieee \
+                "$python" tests/gpu/preemption.py --out "$results" --device "$device" $drafts
+        done
         ;;
 esac
 kill %1

@@ -2,7 +2,7 @@
 # One hour on a node of eight GPUs of 80 GB: what only several ranks show. From a fresh clone, with driver 580 or later,
 # 16 cores, 400 GiB of memory, 250 GB of disk and a route to the hub:
 #
-#   mkdir -p ~/hour && nohup bash tests/gpu/hour.sh >~/hour/log 2>&1 &        # kill -INT its process stops it
+#   mkdir -p ~/hour && nohup bash tests/gpu/hour.sh >~/hour/log 2>&1 &        # `kill` ends it, and what it runs
 #   DEVICE=cpu GPUS=2 OUT=/tmp/hour bash tests/gpu/hour.sh               # the same commands on logical GPUs, smaller
 #
 # Before the hour: build flash-attn elsewhere (FLASH_ATTN=WHEEL), or it takes one to two hours of CPU time; download the
@@ -13,8 +13,10 @@
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 export OUT=${OUT:-$HOME/hour} HF_HOME=${HF_HOME:-$HOME/hf} NCCL_DEBUG=WARN GPUS=${GPUS:-8} DEVICE=${DEVICE:-gpu}
-hour=3600
+hour=3600 running=
 mkdir -p "$OUT"
+trap 'kill -INT $running; wait $running; exit 143' TERM INT
+trap 'kill $(jobs -p) 2>/dev/null' EXIT
 
 part() { # part NAME SECONDS COMMAND...
     local name=$1 limit=$2 left=$((hour - SECONDS)) status
@@ -26,7 +28,9 @@ part() { # part NAME SECONDS COMMAND...
     fi
     mkdir -p "$OUT/$name"
     echo "== $name, minute $((SECONDS / 60)), at most $((limit / 60)): $*"
-    timeout --signal INT --kill-after 60 "$limit" "$@" >"$OUT/$name/out.txt" 2>&1
+    timeout --signal INT --kill-after 60 "$limit" "$@" >"$OUT/$name/out.txt" 2>&1 &
+    running=$!
+    wait $running
     status=$?
     tail -n 3 "$OUT/$name/out.txt" | cut -c1-300
     echo "   exit status $status, minute $((SECONDS / 60))"
@@ -38,32 +42,30 @@ train() { # train SCRIPT FOLDER FLAGS...: what a part runs with the small model,
 }
 export -f train
 
+# 0. The environment. Decides whether launch/requirements-gpu.txt and toolkit.sh are whole on a real node.
+part 0 900 bash launch/setup_gpu.sh $([ "$DEVICE" = gpu ] || echo --check)
+. .venv/bin/activate || exit
+{
+    nvidia-smi topo -m
+    nvidia-smi
+    df -h . /dev/shm
+    ulimit -a
+    free -g
+    nproc --all
+    getent hosts "$(hostname)"
+} >"$OUT/machine.txt" 2>&1
+while sleep 5; do
+    echo "$(date +%s) $(grep -E 'MemAvailable|Mlocked|Shmem:' /proc/meminfo | tr -s ' \n' ' ')"
+done >"$OUT/host.txt" &
 if [ "$DEVICE" = gpu ]; then
+    nvidia-smi --query-gpu=timestamp,index,memory.used,utilization.gpu --format=csv,noheader --loop 2 >"$OUT/gpus.csv" &
     seven=Qwen/Qwen2.5-7B-Instruct
     few="--rollout.batch_size 64 --train.batch_size 256 --rollout.max_new_tokens 512 --data.max_len 1024"
-    # 0. The environment. Decides whether launch/requirements-gpu.txt and toolkit.sh are whole on a real node.
-    part 0 900 bash launch/setup_gpu.sh
-    . .venv/bin/activate
-    {
-        nvidia-smi topo -m
-        nvidia-smi
-        df -h . /dev/shm
-        ulimit -a
-        free -g
-        nproc
-        getent hosts "$(hostname)"
-    } >"$OUT/machine.txt" 2>&1
-    nvidia-smi --query-gpu=timestamp,index,memory.used,utilization.gpu --format=csv,noheader --loop 2 >"$OUT/gpus.csv" &
-    while sleep 5; do
-        echo "$(date +%s) $(grep -E 'MemAvailable|Mlocked|Shmem:' /proc/meminfo | tr -s ' \n' ' ')"
-    done >"$OUT/host.txt" &
-    trap 'kill $(jobs -p) 2>/dev/null' EXIT
     prepare="openrlhf-gtpo data prepare"
     $prepare gsm8k --from openai/gsm8k --config main --split train --out "$OUT/data"
     $prepare dapo17k --from BytedTsinghua-SIA/DAPO-Math-17k --split train --out "$OUT/data"
     export MODEL=Qwen/Qwen2.5-0.5B-Instruct DATA=$OUT/data/gsm8k.jsonl
 else
-    . .venv/bin/activate
     seven=$PWD/runs/quickstart/warm_start/model few="--data.max_samples 128"
     export REHEARSE=1 NODES=1 OMP_NUM_THREADS=1 MODEL=$seven DATA=$PWD/runs/quickstart/warm_start/train.jsonl
 fi

@@ -39,10 +39,13 @@ def test_what_is_packed_in_pieces_comes_out_whole(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.engine
-def test_interrupted_responses_have_the_entropies_of_a_forward_pass(tmp_path: Path) -> None:
-    command = [preloaded.python(), str(FOLDER / "preemption.py"), "--device", "cpu", "--out", str(tmp_path)]
+@pytest.mark.parametrize(("name", "words"), [("preemption", []), ("drafts", ["--drafts"])])
+def test_interrupted_and_drafted_responses_have_the_entropies_of_a_forward_pass(
+    name: str, words: list[str], tmp_path: Path
+) -> None:
+    command = [preloaded.python(), str(FOLDER / "preemption.py"), "--device", "cpu", "--out", str(tmp_path), *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-    found = json.loads((tmp_path / "preemption.json").read_text())
-    assert found["preemptions"] > 0
+    found = json.loads((tmp_path / f"{name}.json").read_text())
+    assert found["counted"] > 0
     assert max(found["entropy"], found["logprob"]) < 1e-4

@@ -24,7 +24,7 @@ def data(tmp_path: Path) -> Path:
         (["--n", "4"], ["--k is 1,2,4,8,16,32", "--n is 4"]),
         (["--k", "0,1"], ["--k is 0,1"]),
         (["--k", "one"], ["--k is 'one'"]),
-        (["--label_key", "gold"], ["line 1", "'gold'"]),
+        (["--label_key", "gold"], ["line 1", "'gold'", " --label_key"]),
         (["--data", "{data}", "{data}"], ["--data", "same name"]),
     ],
 )

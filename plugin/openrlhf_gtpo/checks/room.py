@@ -8,16 +8,24 @@ float32 copy, and the gradients of both), or 6 without gradients. For 1.5 B para
 a GPU leaves beside 2 bytes a parameter.
 
 Who sleeps leaves the GPU for page-locked memory of the node, whose blocks torch rounds up to powers of two: vLLM takes
-one for each segment of its weights, DeepSpeed one each for float32 weights, Adam's two moments and gradients."""
+one for each segment of its weights, DeepSpeed one each for float32 weights, Adam's two moments and gradients.
+
+    python -m openrlhf_gtpo.checks.room LIKE FLAGS...
+
+prints the flags that `fitted` adds; the launch scripts ask it."""
 
 import contextlib
+import io
+import itertools
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from openrlhf_gtpo import flags as command_line
 from openrlhf_gtpo.checks import Finding
 from openrlhf_gtpo.checks.machine import GIB, place_of, shares_gpus
 from openrlhf_gtpo.errors import SettingsError
@@ -32,6 +40,10 @@ MIB = 2**20
 SUB_GROUP = 1_000_000_000
 """Parameters of one buffer of DeepSpeed's ZeRO-3 (its default ``sub_group_size``)."""
 CGROUPS = Path("/sys/fs/cgroup")
+MICRO_BATCHES = ((16_384, 32_768), (8_192, 12_288), (4_096, 8_192), (2_048, 4_096))
+"""Tokens of a micro-batch in training and for log-probabilities, from the quickest down."""
+SPARE = 2 * GIB
+"""What `fitted` leaves of a GPU, which has less than its name says: of 24 GB 22.5 GiB."""
 
 Flags = Mapping[str, Any]
 
@@ -123,6 +135,37 @@ def _gpu_bytes() -> float:
     if not size > 0:
         raise SettingsError(f"{GPU_VARIABLE} is {given}, but the memory of a GPU is a number of GiB above 0.")
     return size * GIB
+
+
+def fitted(flags: Flags, like: str) -> list[str]:
+    """What fits a run to its GPUs, which engines and policy share: as many engines as they hold, the largest
+    micro-batches that leave `SPARE`, and Adam's state in the node's memory where none does with it on the GPUs.
+
+    Args:
+        flags: flat; parsed.
+        like: the model whose size counts where that of the policy is not known.
+
+    Raises:
+        SettingsError: the GPUs do not divide into engines, or GPU_GB is not a number above 0.
+    """
+    each, gpus = flags["vllm.tensor_parallel_size"], ranks(flags)
+    if gpus % each:
+        nodes = f"{flags['actor.num_nodes']} x {flags['actor.num_gpus_per_node']}"
+        raise SettingsError(f"{nodes} GPUs do not divide into vLLM engines of {each}: change NODES or GPUS.")
+    if size_of(flags["actor.model_name_or_path"]) is None:
+        flags = {**flags, "actor.model_name_or_path": like}
+    offloads = [True] if flags["ds.adam_offload"] else [False, True]
+    for offload, (train, rollout) in itertools.product(offloads, MICRO_BATCHES):
+        tokens = {"train.max_tokens_per_gpu": train, "rollout.max_tokens_per_gpu": rollout}
+        memory = memory_of({**flags, **tokens, "ds.adam_offload": offload})
+        if memory is not None and memory.training + memory.beside + SPARE <= memory.has:
+            break
+    # An offloaded policy does not sleep: weights and gradients stay beside the engine. One that does keeps its weights
+    # there, of ZeRO-3 a share.
+    engine = 0.6 if offload else 0.8 if flags["ds.zero_stage"] == 3 else 0.75
+    words = [f"--{name}={count}" for name, count in tokens.items()]
+    words += ["--ds.adam_offload" if offload else "--ds.enable_sleep", f"--vllm.gpu_memory_utilization={engine}"]
+    return [*words, f"--vllm.num_engines={gpus // each}"]
 
 
 def _fits_the_gpu(flags: Flags) -> Iterator[Finding]:
@@ -247,3 +290,24 @@ def _fits_the_disk(flags: Flags) -> Iterator[Finding]:
         f"{kept} do not fit the disk of {folder}, which has {free / 1e9:,.0f} GB free: keep fewer by --ckpt.max_num, "
         "name a folder on another disk by --ckpt.path, or write none by --ckpt.save_steps -1.",
     )
+
+
+def main(words: Sequence[str]) -> int:
+    """The flags of `fitted`, on a line, for a model and the words of a command line; none where training will say what
+    is wrong with the words, or print its help."""
+    with contextlib.redirect_stdout(io.StringIO()):  # of help, and of a model's own program
+        try:
+            flags = vars(command_line.parse([*words[1:], "--device", "gpu"]))
+        except SettingsError:
+            return 0
+        try:
+            added = fitted(flags, words[0])
+        except SettingsError as error:
+            print(error, file=sys.stderr)
+            return 2
+    print(*added)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

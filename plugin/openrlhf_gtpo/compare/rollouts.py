@@ -102,7 +102,7 @@ def table_of(args: argparse.Namespace, count: int | None = None) -> list[Row]:
         SettingsError: they cannot be read.
     """
     try:
-        return list(islice(rows(args.data, args.input_key, args.label_key, split=args.split), count))
+        return list(islice(rows(args.data, args.input_key, args.label_key, split=args.split, flags="--"), count))
     except DataUnusable as error:
         raise SettingsError(str(error)) from None
 

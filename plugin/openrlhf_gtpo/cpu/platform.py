@@ -240,6 +240,7 @@ def store_bytes(flags: Mapping[str, Any]) -> int:
     that is Ray's default, and below what /dev/shm has, since Ray would use a folder on the disk otherwise.
     """
     prompts = flags["rollout.vllm_generate_batch_size"] or flags["rollout.batch_size"]
+    prompts = max(prompts, flags["rollout.over_sampling_batch_size"] or 0)  # which may all be answered at once
     tokens = prompts * flags["rollout.n_samples_per_prompt"] * flags["data.max_len"]
     installed = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     shared = shutil.disk_usage("/dev/shm").free if Path("/dev/shm").is_dir() else 0

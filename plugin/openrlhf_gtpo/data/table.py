@@ -23,7 +23,12 @@ class Row:
 
 
 def rows(
-    name: str, input_key: str, label_key: str | None, more: Sequence[str] = (), split: str | None = "train"
+    name: str,
+    input_key: str,
+    label_key: str | None,
+    more: Sequence[str] = (),
+    split: str | None = "train",
+    flags: str = "--data.",
 ) -> Iterator[Row]:
     """The rows of a data set.
 
@@ -33,6 +38,7 @@ def rows(
         label_key: column of the reference answer, if any.
         more: columns of which `Row.values` has those that there are.
         split: as in `sources.records`.
+        flags: how the command's flags begin that name the columns.
 
     Raises:
         DataUnusable: it cannot be read or is empty, or a row lacks a prompt or a label.
@@ -41,12 +47,12 @@ def rows(
     columns = Columns([key for key in (input_key, label_key) if key is not None], [*more, *BESIDE])
     for place, values in records(name, columns, split):
         try:
-            prompt, answered = prompt_of(values, (input_key,), "--data.input_key")
+            prompt, answered = prompt_of(values, (input_key,), f"{flags}input_key")
             if answered is not None:
                 raise UnknownFormat(
                     f"its {input_key!r} ends with a message of 'assistant', which answers it itself: leave that out"
                 )
-            label = None if label_key is None else _label(values, label_key)
+            label = None if label_key is None else _label(values, label_key, f"{flags}label_key")
         except UnknownFormat as error:
             raise DataUnusable(f"{place}: {error}, or run {prepared_by(name)}.") from None
         yield Row(place, prompt, label, values)
@@ -54,9 +60,9 @@ def rows(
         raise DataUnusable(f"{name} is empty: give one with a row for each prompt.")
 
 
-def _label(values: dict[str, Any], key: str) -> str:
+def _label(values: dict[str, Any], key: str, flag: str) -> str:
     if key not in values:
-        raise absent("reference answer", values, (key,), "--data.label_key")
+        raise absent("reference answer", values, (key,), flag)
     try:
         return answer_of(values[key])
     except NoAnswer as kind:

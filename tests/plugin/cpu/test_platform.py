@@ -125,13 +125,15 @@ def test_a_model_that_is_large_enough_gets_all_cores_and_whoever_sets_threads_de
 def test_rays_store_holds_all_that_a_step_sends_and_leaves_room_in_memory(
     parse: Parse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def store(prompts: int, samples: int, longest: int) -> int:
+    def store(prompts: int, samples: int, longest: int, *words: str) -> int:
         sizes = [f"--rollout.batch_size={prompts}", f"--rollout.n_samples_per_prompt={samples}"]
-        return platform.store_bytes(parse(*sizes, f"--data.max_len={longest}"))
+        return platform.store_bytes(parse(*sizes, f"--data.max_len={longest}", *words))
 
     assert store(16, 8, 96) == platform.SMALLEST_STORE
     # 597 MB were seen for responses of 1,000 to 4,096 tokens: bench_step.py at c41c6fd.
     assert store(128, 16, 4608) >= 597e6
+    drawn = ["--algo.dynamic_filtering_enable", "--rollout.over_sampling_batch_size=256"]
+    assert store(128, 16, 4608, *drawn) == store(256, 16, 4608), "what is filtered came first"
     installed = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     assert store(4096, 64, 32768) <= installed * 3 // 10
     for free, expected in ((10**9, 9 * 10**8), (64 * 2**20, platform.SMALLEST_STORE)):
