@@ -53,11 +53,11 @@ BOUNDED = {
     "extraction.around._DASH": (24, "what stands just before a box"),
     "extraction.around._OPERATION_BEFORE": (BRACE_CHARACTERS, "what stands before a box"),
     "extraction.boxes._SEPARATOR": (MAX_GAP, "what stands between two boxes"),
-    "extraction.letters._CHOICE": (60, "the end of a text"),
-    "extraction.statement._TAG": (statement.TAIL_CHARACTERS, "the end of a text"),
-    "extraction.values_at_end.FORMULA": (statement.TAIL_CHARACTERS, "the end of a text"),
+    "words.letters._AT_END": (60, "the end of a text"),
+    "extraction.statement._TAG": (statement.END_CHARACTERS, "the end of a text"),
+    "extraction.values_at_end.FORMULA": (statement.END_CHARACTERS, "the end of a text"),
     "settings.OF_OTHERS": (1_000, "a variable of who starts the service"),
-    "extraction.values_at_end._LIST": (values_at_end.TAIL_CHARACTERS, "the end of a text"),
+    "extraction.values_at_end._LIST": (values_at_end.LIST_CHARACTERS, "the end of a text"),
 }
 """Patterns that are not linear: how many characters their callers show them, and of what."""
 

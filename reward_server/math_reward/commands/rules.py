@@ -34,21 +34,23 @@ def run(arguments: argparse.Namespace) -> None:
 def listed() -> list[tuple[str, str, str]]:
     """Each row of the grader's tables: the name of its table, its own name and its example, in the order of use."""
     from math_reward.grader.asked_form import FORMS
-    from math_reward.grader.extraction.denials import DENIALS
     from math_reward.grader.extraction.phrases import PHRASES
-    from math_reward.grader.extraction.prose import PLACES
+    from math_reward.grader.extraction.prose import PLACES, STATED
     from math_reward.grader.extraction.thoughts import THOUGHTS
-    from math_reward.grader.extraction.values_at_end import ENDINGS
+    from math_reward.grader.extraction.values_at_end import ENDINGS, VALUES
     from math_reward.grader.grading import SECOND_CHANCES
     from math_reward.grader.rules import RULES
     from math_reward.grader.second_readings import SECOND_READINGS
+    from math_reward.grader.words.doubts import DOUBTS
 
     return [
         *(("thought", thought.models, thought.example) for thought in THOUGHTS),
         *(("place", place.about, place.example) for place in PLACES),
+        *(("behind", place.about, place.example) for place in STATED),
         *(("ending", ending.about, ending.example) for ending in ENDINGS),
+        *(("value", place.about, place.example) for place in VALUES),
         *(("phrase", phrase.language, phrase.example) for phrase in PHRASES),
-        *(("denial", denial.language, denial.example) for denial in DENIALS),
+        *(("doubt", f"{doubt.language}, {doubt.kind}: {doubt.places}", doubt.example) for doubt in DOUBTS),
         *(("form", form.name, " | ".join(form.example)) for form in FORMS),
         *(("rule", rule.sentence.replace("``", ""), " | ".join(rule.example)) for rule in RULES),
         *(("second", reading.sentence.replace("``", ""), " | ".join(reading.example)) for reading in SECOND_READINGS),

@@ -32,7 +32,7 @@ _MORE = re.compile(
     r"[<>≠≤≥∈;]|!=|\\(?:not|neq?|leq?|geq?|in|lt|gt|equiv|pm|begin|sum|prod|int|lim)(?![a-z])|,\s|\b(?:and|or)\b"
 )
 _NUMBER_OR_NAME = re.compile(r"\d|^\s*[\\a-zA-Z]")
-_NAME = re.compile(r"[\s*]*\\?[a-zA-Z]+(?:_\{?\w+\}?)?[\s*]*")
+_NAME_ALONE = re.compile(r"[\s*]*\\?[a-zA-Z]+(?:_\{?\w+\}?)?[\s*]*")
 _DOLLAR = re.compile(r"(?<!\\)\$")
 MAX_SIDES = 8
 
@@ -74,7 +74,7 @@ def by_result(
 def _has_unit_or_words(sides: list[str], readings: list[Node | None]) -> bool:
     """Whether a side, other than a name, has a unit or cannot be read."""
     return any(
-        isinstance(reading, (Quantity, NoneType)) and not _NAME.fullmatch(side)
+        isinstance(reading, (Quantity, NoneType)) and not _NAME_ALONE.fullmatch(side)
         for side, reading in zip(sides, readings, strict=True)
     )
 

@@ -10,24 +10,12 @@ from math_reward.grader.notation.parse import MAX_CHARACTERS
 from math_reward.grader.reading import Reference
 from math_reward.grader.second_readings import CHOICE
 from math_reward.grader.verdict import Grade, Stage, Verdict
+from math_reward.grader.words.letters import MARK, letter_of, letters, named
 
 PROMPT_CHARACTERS = 4_000
 """How much of a prompt's end is searched for choices."""
 MAX_TEXT = 300
 
-# "(A) 56", "A) 56", "A. 56", "A：56"
-_MARK = re.compile(
-    r"(?<![\w\\^_$(])(?:[(\[]\s?(?P<inner>[A-Ja-j])\s?[)\]]|(?P<letter>[A-Ja-j])(?:\)|[.:](?=\s|[-$\\\d])|[．、：]))[.:]?\s?"
-)
-_LETTER_ALONE = re.compile(
-    r"(?:\\(?:text|math)\w*\s?\{)?[\s*]*(?:(?:[Oo]ption|[Cc]hoice)[ _])?[(\[]?\s?([A-Ja-j])\s?[)\]]?[\s.*:}]*"
-)
-_LETTER_AND_TEXT = re.compile(
-    r"(?:\\(?:text|math)\w*\s?\{)?\s*(?P<named>(?:[Oo]ption|[Cc]hoice)[ _])?"
-    r"(?:[(\[]\s?([A-Ja-j])\s?[)\]][.:,]?"
-    r"|([A-Ja-j])\s?(?:[).:,：．、]|(?=(?:\\left\s?|\\text\s?\{\s?)?[(（])|(?(named)\s|(?!))))[\s*}]*(\S(?:.*[^\s.*}])?)[\s.*}]*",
-    re.DOTALL,
-)
 # "\text{A)}\ & 90 &": a choice in a table of LaTeX.
 _CELL_BEGIN = re.compile(r"\A(?:[\s&}]|\\ ){1,12}")
 _CELL_END = re.compile(
@@ -36,25 +24,6 @@ _CELL_END = re.compile(
 # What follows the last choice: a line, "$ If you cannot ...", ". Which option is correct?"
 _QUESTION = re.compile(r"\n|(?<=[\w)}$])[.$]\s(?=[A-Z])")
 _NOISE = re.compile(r"\\(?:text\w*|mathrm|displaystyle)(?![a-z])|[\s$*{}\\.,;:。；，'\"“”()]+")
-
-# Each piece begins in its own way, and a command ends with its word: only so there is one way to divide a text.
-_LETTERS = re.compile(
-    r"(?:[\s(\[,、，;&.){}\]*$]|\\text\w*\b|and|und|y|et|和|[A-J](?![A-J]))*(?:\\text\w*)?[A-J][\s).,}\]*$]*"
-)
-_REPEATED = re.compile(r"([A-J])\1{3,9}")
-_JOINED_LETTERS = re.compile(r"[A-J]{2,10}")
-
-
-def letters(text: str, *, joined: bool = False) -> frozenset[str] | None:
-    """The letters of several choices, "(A), (C)" or, with ``joined``, "AC"; None if the text is something else."""
-    if joined and _JOINED_LETTERS.fullmatch(text) and sorted({*text}) == [*text]:
-        return frozenset(text)  # DCBA is a word, or a rectangle.
-    found = (
-        re.findall(r"(?<![a-zA-Z])[A-J](?![a-zA-Z])", text)
-        if len(text) < MAX_TEXT and _LETTERS.fullmatch(text)
-        else []
-    )
-    return frozenset(found) if found else None
 
 
 def choices_of(prompt: str) -> dict[str, str]:
@@ -69,9 +38,9 @@ def choices_of(prompt: str) -> dict[str, str]:
     text = prompt[-PROMPT_CHARACTERS:]
     runs: dict[str, list[re.Match[str]]] = {}
     """By each letter: its mark, the next mark of the next letter, and so on. They are read from the end."""
-    for mark in reversed(list(_MARK.finditer(text))):
-        run = runs[_letter(mark)] = [mark, *runs.get(chr(ord(_letter(mark)) + 1), ())]
-        if _letter(mark) in ("A", "a") and (len(run) > 2 or (len(run) == 2 and all(one["inner"] for one in run))):
+    for mark in reversed(list(MARK.finditer(text))):
+        run = runs[letter_of(mark)] = [mark, *runs.get(chr(ord(letter_of(mark)) + 1), ())]
+        if letter_of(mark) in ("A", "a") and (len(run) > 2 or (len(run) == 2 and all(one["inner"] for one in run))):
             break
     else:
         return {}
@@ -79,17 +48,17 @@ def choices_of(prompt: str) -> dict[str, str]:
     texts = [_CELL_END.sub("", text[one.end() : end]) for one, end in zip(run, ends, strict=True)]
     texts = [_CELL_BEGIN.sub("", said) for said in texts]
     texts[-1] = _CELL_END.sub("", _QUESTION.split(texts[-1], maxsplit=1)[0])
-    found = {_letter(one).upper(): said[:MAX_TEXT].rstrip(" ;,\n") for one, said in zip(run, texts, strict=True)}
+    found = {letter_of(one).upper(): said[:MAX_TEXT].rstrip(" ;,\n") for one, said in zip(run, texts, strict=True)}
     return found if all(found.values()) else {}
 
 
 def choice_in(reference: str) -> dict[str, str]:
     """The choice that a reference names with its text, "B. 72"; empty if it is none."""
-    said = _MARK.match(reference)
-    if said is None or not _letter(said).isupper() or _MARK.search(reference, said.end()):
+    said = MARK.match(reference)
+    if said is None or not letter_of(said).isupper() or MARK.search(reference, said.end()):
         return {}
     text = reference[said.end() :].strip()
-    return {_letter(said): text} if text and reference[said.end() - 1].isspace() else {}
+    return {letter_of(said): text} if text and reference[said.end() - 1].isspace() else {}
 
 
 def same_choice(
@@ -130,8 +99,8 @@ def same_choice(
     if expected is None:
         return None
     if letter is None:
-        both = _LETTER_AND_TEXT.fullmatch(answer)
-        if both is not None and (both[2] or both[3]).isupper() and len(choices) == 1:
+        both = named(answer)
+        if both is not None and both[1] and both[0].isupper() and len(choices) == 1:
             return False  # "A. 72" for "B. 72"
         letter = meant(answer)
         return None if letter is None else letter == expected
@@ -142,21 +111,9 @@ def same_choice(
 
 
 def _split(text: str, choices: Mapping[str, str]) -> tuple[str | None, str]:
-    """The letter of a choice and what stands behind it; None and the whole text if it does not begin with one. Some
-    prompts ask for the letter five times: EEEEE.
-    """
-    if (repeated := _REPEATED.fullmatch(text)) is not None and repeated[1] in choices:
-        return repeated[1], ""
-    if alone := _LETTER_ALONE.fullmatch(text):
-        letter = alone[1].upper()
-        return (letter, "") if letter in choices else (None, text)
-    if (both := _LETTER_AND_TEXT.fullmatch(text)) and (letter := (both[2] or both[3]).upper()) in choices:
-        return letter, both[4]
-    return None, text
-
-
-def _letter(mark: re.Match[str]) -> str:
-    return mark["inner"] or mark["letter"]
+    """The letter of a choice and what stands behind it; None and the whole text if it does not begin with one."""
+    said = named(text)
+    return (None, text) if said is None or said[0].upper() not in choices else (said[0].upper(), said[1])
 
 
 def _plain(text: str) -> str:

@@ -40,6 +40,9 @@ _OPERATION = re.compile(r"sum|prod|int|lim|sup|matri|array|det|diag|tr|partial|d
 _SEGMENT = re.compile(r"\\overline ?\{ ?[A-Z] ?[A-Z] ?\}")
 MAX_POINTS = 4
 """Capitals that may be the names of points: ABCD is not abcd."""
+_NARROWER = re.compile(
+    r"\b(?:for|when|where|if|with)\b[^,;]{0,20}\b(?P<kind>even|odd|prime)\b|\bfor some[ }$]*(?P<letter>[a-z])[ }$]*$"
+)
 
 
 def compared(
@@ -166,11 +169,6 @@ def _same_words(comparison: Comparison, reference: Reference, answer: Answer) ->
         )
     except (NotMathematics, TooComplex, Undefined, Contradiction):
         return False
-
-
-_NARROWER = re.compile(
-    r"\b(?:for|when|where|if|with)\b[^,;]{0,20}\b(?P<kind>even|odd|prime)\b|\bfor some[ }$]*(?P<letter>[a-z])[ }$]*$"
-)
 
 
 def _narrows(reference: Reference, answer: Answer, expected: Node) -> bool:

@@ -13,14 +13,9 @@ from math_reward.grader.choices import by_choice
 from math_reward.grader.compared import compared
 from math_reward.grader.errors import NotMathematics, TooComplex
 from math_reward.grader.extraction.around import changed
-from math_reward.grader.extraction.boxes import BOX, boxes_in
+from math_reward.grader.extraction.completion import Document
 from math_reward.grader.extraction.denials import denied_inside, denied_later, taken_back
-from math_reward.grader.extraction.document import shown
-from math_reward.grader.extraction.phrases import last_phrase
-from math_reward.grader.extraction.prompt import cut_prompt, is_quoted_box, without_quote
-from math_reward.grader.extraction.question import asked_truth, asked_value
-from math_reward.grader.extraction.statement import Statement, later_answer, span_of, stated_in
-from math_reward.grader.extraction.thoughts import answering
+from math_reward.grader.extraction.statement import END_CHARACTERS, Statement, later_answer
 from math_reward.grader.memory import Memory
 from math_reward.grader.notation.parse import MAX_CHARACTERS
 from math_reward.grader.parts import graded_in_parts
@@ -38,12 +33,16 @@ CACHED_VERDICTS = 16_384
 CACHED_VERDICT_BYTES = 64 * 2**20
 # "0.00 equals 0.01 dollars" contradicts itself as it does without the unit.
 _UNIT_AT_END = re.compile(r"(?<=[\d$)])\s[a-zA-Z]{1,16}(?:[/·* ][a-zA-Z]{1,16}(?:\^?-?\d)?){0,4}\Z")
-_TAG = re.compile(r"</?[a-z_]{1,20}>")
 _DIRECTIONS = frozenset("\u202d\u202e\u2066\u2067\u2068")
-PHRASE_CHARACTERS = 3_000
-"""How much of a completion's end is searched for a phrase that announces another answer than yes or no."""
 SHOWN_CHARACTERS = 200
 """How much of an answer a grade shows if the answer is too long."""
+_INDEFINITE = re.compile(
+    r"\b(?:integral|antiderivative|integrate|primitive)\b|\\int(?![a-z])|∫|不定积分|原函数", re.IGNORECASE
+)
+_CONSTANT_AT_END = re.compile(
+    r"\s?\+\s?(?:[CcK](?:_\d)?|\\(?:text|mathrm)\s?\{\s?[Cc](?:onst(?:ant)?\.?)?\s?\})"
+    r"(?:, [CcK] \\in \\mathbb\{R\})?[\s.$]*\Z"
+)
 
 
 def grade(
@@ -113,29 +112,22 @@ def _grade(completion: str, references: list[str], prompt: str | None, options: 
         detail = f"The reference answer cannot be used: {read[0].fault if read else 'there is none'}."
         return Grade(Verdict.BAD_REFERENCE, None, references[0] if references else "", detail)
 
-    first, given = usable[0].given, completion
-    if prompt is not None:
-        response = cut_prompt(completion, prompt)
-        if response is None:
-            detail = "Neither the prompt nor its end occurs in the completion."
-            return Grade(Verdict.PROMPT_NOT_FOUND, None, first, detail)
-        completion = without_quote(response, prompt)
-    response, completion = completion, answering(completion, prompt)
-    if response.strip() and not completion.strip():
+    first, document = usable[0].given, Document.read(completion, prompt)
+    if document is None:
+        detail = "Neither the prompt nor its end occurs in the completion."
+        return Grade(Verdict.PROMPT_NOT_FOUND, None, first, detail)
+    if document.is_thought:
         return Grade(Verdict.NO_ANSWER, None, first, "The completion ends in its thought, or with it.")
 
-    said = stated_in(completion, options.mode) or _by_question(completion, prompt, options.mode)
-    if said is None or not said.boxed:
-        by_truth = _by_truth(completion, said, usable, prompt) if options.mode is Mode.LENIENT else None
+    said = document.stated(options.mode)
+    if options.mode is Mode.LENIENT and (said is None or not said.boxed):
+        by_truth = _by_truth(document, said, usable)
         if by_truth is not None:
             return by_truth
-    if said is None or (prompt is not None and said.boxed and is_quoted_box(response, prompt)):
-        is_cut = said is None and BOX.search(completion) and not boxes_in(completion)
-        return Grade(Verdict.NO_ANSWER, None, first, "The last box is not closed." if is_cut else None)
-    if not said.boxed and prompt is not None:
-        text = said.before + said.text + said.after
-        asked = asked_value(text, said.text, prompt)
-        said = said if asked is None else _where(text, asked)
+    if said is None or (said.boxed and document.quotes_its_box):
+        is_cut_off = said is None and document.is_cut_off
+        return Grade(Verdict.NO_ANSWER, None, first, "The last box is not closed." if is_cut_off else None)
+    said = document.asked(said)
     graded = _graded(said, usable, prompt, options)
     compare = functools.partial(_compared, options=options)
     if graded.verdict in (Verdict.WRONG, Verdict.AMBIGUOUS) and graded.stage is not None:
@@ -143,7 +135,7 @@ def _grade(completion: str, references: list[str], prompt: str | None, options: 
         results = (by_result(said.text, reference, options, compare, contradicts=denied) for reference in usable)
         graded = next((result for result in results if result is not None), graded)
     if graded.verdict is Verdict.WRONG:
-        parts = graded_in_parts(completion, said, usable, compare, options)
+        parts = graded_in_parts(document, said, usable, compare, options)
         if parts is not None:
             return parts
     if graded.correct and (later := later_answer(said)) is not None:
@@ -152,50 +144,28 @@ def _grade(completion: str, references: list[str], prompt: str | None, options: 
         if other.verdict is Verdict.WRONG and other.stage is not Stage.STRING:
             detail = "The text after the box states another answer."
             graded = dataclasses.replace(graded, verdict=Verdict.AMBIGUOUS, detail=detail)
-    start = len(given) - len(response) + response.rfind(completion)
-    return dataclasses.replace(graded, span=span_of(said, completion, start))
+    return dataclasses.replace(graded, span=document.span_of(said, completion))
 
 
-def _by_question(completion: str, prompt: str | None, mode: Mode) -> Statement | None:
-    """The answer of a text without boxes, if its last sentence repeats the question with a number."""
-    if mode is Mode.STRICT or prompt is None or BOX.search(completion):
-        return None
-    text = _TAG.sub("", completion).rstrip()
-    asked = asked_value(text[-PHRASE_CHARACTERS:], None, prompt)
-    if asked is None:
-        return None
-    return _where(text, asked)
-
-
-def _where(text: str, answer: str) -> Statement:
-    """An answer of a text without boxes, with what stands around its last place."""
-    before, _, after = text.rpartition(answer)
-    return Statement(answer, boxed=False, before=before, after=after)
-
-
-def _by_truth(
-    completion: str, said: Statement | None, references: list[Reference], prompt: str | None
-) -> Grade | None:
+def _by_truth(document: Document, said: Statement | None, references: list[Reference]) -> Grade | None:
     """The grade of a text that answers a question whose reference is yes or no; None if its answer is such a word."""
     known = next((reference for reference in references if truth(reference.text) is not None), None)
     if known is None or len(known.text.strip()) == 1:
         return None
-    word = None if said is None else truth(said.text)
-    is_elsewhere = BOX.search(completion) or last_phrase(completion[-PHRASE_CHARACTERS:])
-    text = shown(completion)[-PHRASE_CHARACTERS:]
-    stated = word if is_elsewhere or word is not None else stated_truth(text)
-    said_of_it, concluded = (None, None) if is_elsewhere or prompt is None else asked_truth(text, prompt)
+    word, text = None if said is None else truth(said.text), document.visible[-END_CHARACTERS:]
+    stated = word if document.is_announced or word is not None else stated_truth(text)
+    said_of_it, concluded = document.truths
     if stated is None and not SAID.search(text) and not is_doubted(text):
         stated = concluded
     if stated is None:
         return None
+    answer = "yes" if stated else "no"
     if said_of_it is not None and said_of_it != stated:
-        detail = "The text says yes and no."
-        return Grade(Verdict.AMBIGUOUS, "yes" if stated else "no", known.given, detail, Stage.STRING)
+        return Grade(Verdict.AMBIGUOUS, answer, known.given, "The text says yes and no.", Stage.STRING)
     if word is not None:
         return None
     verdict = Verdict.CORRECT if stated == truth(known.text) else Verdict.WRONG
-    return Grade(verdict, "yes" if stated else "no", known.given, None, Stage.STRING)
+    return Grade(verdict, answer, known.given, None, Stage.STRING)
 
 
 def _graded(said: Statement, usable: list[Reference], prompt: str | None, options: Options) -> Grade:
@@ -252,15 +222,6 @@ def _with_units_of(said: Statement, reference: Reference, prompt: str | None, op
     return dataclasses.replace(graded, answer=said.text, reference=reference.given)
 
 
-_INDEFINITE = re.compile(
-    r"\b(?:integral|antiderivative|integrate|primitive)\b|\\int(?![a-z])|∫|不定积分|原函数", re.IGNORECASE
-)
-_CONSTANT_AT_END = re.compile(
-    r"\s?\+\s?(?:[CcK](?:_\d)?|\\(?:text|mathrm)\s?\{\s?[Cc](?:onst(?:ant)?\.?)?\s?\})"
-    r"(?:, [CcK] \\in \\mathbb\{R\})?[\s.$]*\Z"
-)
-
-
 def _without_constant(said: Statement, reference: Reference, prompt: str | None, options: Options) -> Grade | None:
     """The grade of a correct answer with the constant of an integral that the reference leaves out."""
     if prompt is None or not _INDEFINITE.search(prompt[-PROMPT_CHARACTERS:]):
@@ -273,7 +234,7 @@ def _without_constant(said: Statement, reference: Reference, prompt: str | None,
 
 def _with_points(said: Statement, reference: Reference, prompt: str | None, options: Options) -> Grade | None:
     """The grade of a correct answer that writes 18.000 for 18000, as its text or prompt does."""
-    around = f"{said.before[-PHRASE_CHARACTERS:]} {said.text} {said.after[:SHOWN_CHARACTERS]}"
+    around = f"{said.before[-END_CHARACTERS:]} {said.text} {said.after[:SHOWN_CHARACTERS]}"
     points = with_points(said.text, around if said.boxed or prompt is None else f"{prompt} {around}")
     return _if_correct(reference, points, said, options) if points != said.text else None
 

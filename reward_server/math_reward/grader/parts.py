@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from math_reward.grader.errors import NotMathematics, TooComplex, Undefined
 from math_reward.grader.extraction.boxes import BOX, Statement, boxes_in
+from math_reward.grader.extraction.completion import Document
 from math_reward.grader.extraction.denials import denied_after, denied_before
-from math_reward.grader.extraction.document import plain
 from math_reward.grader.extraction.phrases import last_match
 from math_reward.grader.extraction.statement import final_answer
 from math_reward.grader.extraction.values_at_end import values_in_last_sentence
@@ -23,12 +23,11 @@ from math_reward.grader.rules import RULES
 from math_reward.grader.rules.comparison import Comparison
 from math_reward.grader.rules.labels import Contradiction
 from math_reward.grader.verdict import Grade, Options, Stage, Verdict
+from math_reward.grader.words.doubts import says
 
 PART_CHARACTERS = 300
 """How much of the text around an answer may be its sentence, and how far its boxes or named values may be apart."""
 MAX_PARTS = 6
-PASSAGE_CHARACTERS = 4_000
-"""How much of a completion's end may be its labelled passages or its table."""
 _LABEL = r"[IVⅠⅡⅢⅣ]{1,3}|[1-6]|[a-f]|i{1,3}"
 _PART_LABEL = re.compile(rf"(?:^|(?<=[;,.\s]))[(（](?:{_LABEL})[)）]\s{{0,4}}")
 # "(a) The first value is 3.", "**Part b:** 5"
@@ -36,8 +35,6 @@ _PASSAGE = re.compile(
     rf"(?:^|\n|(?<=[.;,:] ))[\s*#>-]{{0,6}}(?:Part |Question )?"
     rf"(?:[(（](?P<inner>{_LABEL}|[A-F])[)）]|(?<=Part )(?P<bare>[a-fA-F1-6])|(?P<open>[a-f])\))[\s*.:：]{{0,4}}"
 )
-_DENIED = re.compile(r"\b(?:not|nor|or|wrong|incorrect|instead|rather|but)\b|n't\b|[?？]|不|或", re.IGNORECASE)
-_NEGATED = re.compile(r"\b(?:not|neither|nor|wrong|incorrect)\b|n't\b", re.IGNORECASE)
 _HAS_PARTS = re.compile(r"[;,)）]")
 _ITEM_END = re.compile(r"[;,]\s|,(?=[a-zA-Z]\w? ?=)")
 # "x = 2", "mean 3": a name and its value.
@@ -63,13 +60,13 @@ class Part(NamedTuple):
 
 
 def graded_in_parts(
-    completion: str, said: Statement | None, references: Sequence[Reference], compare: Compare, options: Options
+    document: Document, said: Statement | None, references: Sequence[Reference], compare: Compare, options: Options
 ) -> Grade | None:
     """The grade of a completion that gives each part of a reference, each right; None if it does not.
 
     Args:
-        completion: without its prompt.
-        said: its final answer as a whole, of `final_answer`.
+        document: the completion.
+        said: its final answer as a whole.
         references: usable ones, of which any counts.
         compare: grades one part.
         options: how the parts of a sentence are compared.
@@ -82,11 +79,11 @@ def graded_in_parts(
         parts = _parts(reference)
         if not 1 < len(parts) <= MAX_PARTS or any(part.reference.fault for part in parts):
             continue
-        text = plain(completion[-PASSAGE_CHARACTERS:])
+        text = document.passages
         boxed = said is not None and said.boxed
         for answers in (
             _by_name(text, parts),
-            *((_boxes(completion, reference, len(parts)),) if boxed else _places(text)),
+            *((_boxes(document.text, reference, len(parts)),) if boxed else _places(text)),
         ):
             if len(answers) == len(parts) and all(
                 compare(part.reference, answer).correct for part, answer in zip(parts, answers, strict=True)
@@ -115,7 +112,7 @@ def _boxes(completion: str, reference: Reference, count: int) -> list[str]:
     if _PART_LABEL.match(reference.given) is None and len(boxes) == count:
         begin = [box.start() for box in BOX.finditer(completion)][-count:]
         close = len(begin) == count and completion.find("\n\n", begin[0], begin[-1]) < 0
-        close = close and _DENIED.search(completion, begin[0]) is None
+        close = close and says("part", completion, begin[0]) is None
         return boxes if close and begin[-1] - begin[0] <= PART_CHARACTERS else []
     return boxes
 
@@ -130,7 +127,7 @@ def _by_name(text: str, parts: Sequence[Part]) -> list[str]:
         named = rf"(?<![\w\\]){re.escape(part.name)}\**(?:\([^()\n]{{1,9}}\))?{_SAYS}"
         said = last_match(re.compile(named, re.IGNORECASE), end)
         before = "" if said is None else end[: said.start()]
-        if said is None or _DENIED.search(before[-40:]) or denied_before(before) or denied_after(end[said.end() :]):
+        if said is None or says("part", before[-40:]) or denied_before(before) or denied_after(end[said.end() :]):
             return []
         value = said["value"].strip("$* ")
         answers.append((boxes_in(value) or [value])[0])
@@ -174,7 +171,7 @@ def _in_a_sentence(said: Statement, references: Sequence[Reference], options: Op
     ``4, 3``; else None. The last sentence must have these values alone, in this order.
     """
     around = said.before[-PART_CHARACTERS:] + said.text + said.after[:PART_CHARACTERS]
-    values = values_in_last_sentence(around) if _NEGATED.search(around) is None else []
+    values = values_in_last_sentence(around) if says("parts", around) is None else []
     for reference in references if 1 < len(values) <= MAX_PARTS else ():
         expected = reference.reading.tree if reference.wording is None and reference.day is None else None
         if not isinstance(expected, Collection) or expected.kind != "list" or len(expected.items) != len(values):

@@ -16,6 +16,7 @@ from math_reward.grader.notation.parse import MAX_CHARACTERS
 from math_reward.grader.notation.syntax import Applied, Call, Relation, Text
 from math_reward.grader.notation.texts import Wording, wording
 from math_reward.grader.rules.chains import contradiction
+from math_reward.grader.words.letters import WITH_TEXT
 
 CACHED_REFERENCES = 8_192
 CACHED_REFERENCE_BYTES = 64 * 2**20
@@ -43,8 +44,6 @@ _LAYOUT = (
 _HEADING = re.compile(r"\A\s*#{1,3}\s+(?=\S)")
 # "2 (满足 $1 < e$ 皆可)": words about it, but no second answer.
 _REMARK = re.compile(r"(?<=\S)\s*[(（](?=[^()（）]*[\u4e00-\u9fff]{2})[^()（）或且]{2,80}[)）]\Z")
-# "B. 720°": a choice with its text, which may be no mathematics.
-_CHOICE = re.compile(r"(?:\([A-J]\)|[A-J][.):])\s+\S")
 _BOLD = re.compile(r"(?<![\w*])\*\*([^*\n]{1,80})\*\*(?![\w*])")
 _NO_REFERENCE = frozenset(["none", "null", "nan", "n/a", "na"])
 
@@ -126,7 +125,7 @@ class Reference(Answer):
             return str(error)
         except NotMathematics as error:
             self.wording = wording(normal)
-            broken = (self.wording is None or _BROKEN.search(normal)) and not _CHOICE.match(normal)
+            broken = (self.wording is None or _BROKEN.search(normal)) and not WITH_TEXT.match(normal)
             if broken and self.proposition is None and self.day is None:
                 return str(error)
             self._reading = declarations.Reading(Text(normal.lower()), {})

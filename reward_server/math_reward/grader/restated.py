@@ -72,6 +72,7 @@ _ANOTHER_FORM = re.compile(
     r"|弧度|角度|小数|分数|百分数|换算|十进制|二进制",
     re.IGNORECASE,
 )
+_TEN = Number(Fraction(10))
 
 
 def restates(answer: Answer, reference: Reference, prompt: str) -> bool:
@@ -118,9 +119,6 @@ def _leaves_arithmetic(node: Node) -> bool:
 def _value(formula: Node) -> Fraction | None:
     """The value of a formula that is no number alone; None for a number, and for what has no rational value."""
     return None if isinstance(formula, (Number, Negative)) else exact(calculated(formula))
-
-
-_TEN = Number(Fraction(10))
 
 
 def _stands_in(text: str, prompt: str) -> bool:

@@ -28,24 +28,13 @@ from math_reward.grader.rules.comparison import Comparison
 from math_reward.grader.rules.families import same_family
 from math_reward.grader.rules.labels import Contradiction, value_of_expression
 from math_reward.grader.rules.relations import is_remainder
+from math_reward.grader.words.doubts import says
+from math_reward.grader.words.letters import with_text
 
 _GROUPED = re.compile(r"\d,\d{3}(?!\d)")
 _GROUP_FROM_ZERO = re.compile(r",0\d\d")
 _PLAIN_LIST = re.compile(r"-?[\d.]+(?: ?, ?-?[\d.]+)+")
 _DECIMAL_COMMA = re.compile(r"(-?\d+),(\d+)")
-_CHOICE = re.compile(
-    r"(?:\\(?:text|math)\w*\s?\{)?\s?(?:(?:[Oo]ption|[Cc]hoice)[ _])?"
-    r"(?:\(\s?([A-Ja-j])\s?\):?|([A-J])\s?[.):])[}\s]{1,4}(\S.*)"
-)
-# What follows the letter is what the choice says: no other letter, and nothing about the letter.
-_ANOTHER_CHOICE = re.compile(r"\bor\b|\([A-J]\)")
-_ABOUT_THE_LETTER = re.compile(
-    r"^[,.;:&/|]|\b(?!A [a-z]{2})[A-J]\b"
-    r"|\b(?:is|was|not|no|never|wrong|incorrect|false|unlikely|maybe|perhaps|guess)\b"
-)
-
-# "D) I, III and IV": no other letter of a choice.
-_ROMAN_ONE = re.compile(r"(?<=[ ,(])I(?![a-zA-Z.)])|(?<=[ ,(])IV(?![a-zA-Z])")
 
 
 class Sides(NamedTuple):
@@ -70,18 +59,23 @@ class SecondReading(NamedTuple):
     same: Callable[[Comparison, Sides], bool]
 
 
+_TRIGONOMETRIC = ("sin", "cos", "tan", "cot", "sec", "csc")
+_UNIT_VECTOR = re.compile(r"(?<![a-zA-Z\\{])([ijk])(?![a-zA-Z}])")
+
+
 def is_choice(comparison: Comparison, reference: Reference, answer: Answer) -> bool:
     """Whether ``answer`` is a choice with its letter and its text: "(C) 42" for the reference C, or for 42."""
-    choice = _CHOICE.fullmatch(_ROMAN_ONE.sub("1", answer.normal) if "II" in answer.normal else answer.normal)
-    if choice is None or _ANOTHER_CHOICE.search(choice[3]):
+    choice = with_text(answer.normal)
+    if choice is None:
         return False
+    letter, text = choice
     expected = reference.reading.tree
-    if choice[1] and choice[1].islower() and symbols(expected):
+    if letter.islower() and symbols(expected):
         return False  # (a) b is a product.
     if isinstance(expected, Symbol):
-        return expected.name == (choice[1] or choice[2]) and _ABOUT_THE_LETTER.search(choice[3]) is None
+        return expected.name == letter and says("letter", text) is None
     try:
-        return comparison.same(expected, parse(choice[3]))
+        return comparison.same(expected, parse(text))
     except (NotMathematics, TooComplex, Undefined, Contradiction):
         return False
 
@@ -149,10 +143,6 @@ def _same_numbered(comparison: Comparison, sides: Sides) -> bool:
     letter = Symbol(bases.pop())
     values = tuple(Relation(("=",), (letter, item.operands[1])) for item in items if isinstance(item, Relation))
     return comparison.same(sides.expected, Collection("or", values))
-
-
-_TRIGONOMETRIC = ("sin", "cos", "tan", "cot", "sec", "csc")
-_UNIT_VECTOR = re.compile(r"(?<![a-zA-Z\\{])([ijk])(?![a-zA-Z}])")
 
 
 def _same_vector(comparison: Comparison, sides: Sides) -> bool:

@@ -9,15 +9,20 @@ from hypothesis import strategies as st
 
 from math_reward.grader import Mode, Options, Verdict, grade
 from math_reward.grader.extraction import phrases, prose, thoughts
-from math_reward.grader.extraction.denials import DENIALS, Denial
 from math_reward.grader.extraction.phrases import PHRASES, Phrase
+from math_reward.grader.extraction.places import Place
 from math_reward.grader.extraction.statement import (
+    END_CHARACTERS,
     SCANNED_CHARACTERS,
-    TAIL_CHARACTERS,
     Statement,
     final_answer,
     last_boxed,
 )
+from math_reward.grader.grading import forget
+from math_reward.grader.words import doubts
+from math_reward.grader.words.doubts import DOUBTS
+
+SAID_IN_EXAMPLES = ["42", "B", "yes", "3, 4", "x = 3, y = 4", "square", "y = 2x"]
 
 pieces = st.sampled_from([r"\boxed{", r"\fbox{", "{", "}", r"\{", r"\}", "1", "x ", "words "])
 
@@ -101,9 +106,9 @@ def test_boxes_joined_by_or_are_offered_for_choice(joint: str):
 
 
 def test_only_the_end_of_a_text_is_searched():
-    assert final_answer("The answer is 42. " + "words " * TAIL_CHARACTERS) is None
+    assert final_answer("The answer is 42. " + "words " * END_CHARACTERS) is None
     assert final_answer(r"\boxed{42} " + "x" * SCANNED_CHARACTERS, Mode.STRICT) is None
-    assert final_answer("x" * (2 * TAIL_CHARACTERS) + " so 42") == Statement("42", boxed=False)
+    assert final_answer("x" * (2 * END_CHARACTERS) + " so 42") == Statement("42", boxed=False)
 
 
 @pytest.mark.parametrize(
@@ -131,11 +136,23 @@ def test_no_text_takes_more_than_linear_time(text: str):
 
 
 @pytest.mark.parametrize("place", prose.PLACES, ids=lambda place: place.about)
-def test_each_place_of_an_answer_is_read_and_no_other_finds_it(place: prose.Place, monkeypatch: pytest.MonkeyPatch):
+def test_each_place_of_an_answer_is_read_and_no_other_finds_it(
+    place: Place[prose.Told], monkeypatch: pytest.MonkeyPatch
+):
     answer = final_answer(place.example)
 
     assert grade(place.example, ["42", "B", "true", "6, 7", "square", "y = 6x", "2"]).correct == (answer is not None)
     monkeypatch.setattr(prose, "PLACES", tuple(other for other in prose.PLACES if other is not place))
+    assert final_answer(place.example) != answer
+
+
+@pytest.mark.parametrize("place", prose.STATED, ids=lambda place: place.about)
+def test_without_its_row_the_example_of_a_place_behind_a_phrase_has_another_answer(
+    place: Place[prose.Behind], monkeypatch: pytest.MonkeyPatch
+):
+    answer = final_answer(place.example)
+
+    monkeypatch.setattr(prose, "STATED", tuple(other for other in prose.STATED if other is not place))
     assert final_answer(place.example) != answer
 
 
@@ -166,9 +183,21 @@ def test_glm_s_box_counts_in_strict_mode_and_tags_do_not():
     assert final_answer("<answer>42</answer>", Mode.STRICT) is None
 
 
-@pytest.mark.parametrize("denial", DENIALS, ids=lambda denial: denial.language)
-def test_every_language_can_take_an_answer_back(denial: Denial):
-    assert grade(denial.example, "42").verdict is Verdict.AMBIGUOUS
+@pytest.mark.parametrize("doubt", DOUBTS, ids=lambda doubt: f"{doubt.language} {doubt.kind} {doubt.places}")
+def test_without_its_row_the_example_of_a_doubt_is_graded_in_another_way(
+    doubt: doubts.Doubt, monkeypatch: pytest.MonkeyPatch
+):
+    prompt, _, completion = doubt.example.rpartition("=>")
+
+    def graded() -> tuple[Verdict, str | None]:
+        forget()
+        found = grade(f"{prompt}\n{completion}", SAID_IN_EXAMPLES, prompt or None)
+        return found.verdict, found.answer
+
+    with_its_row = graded()
+    monkeypatch.setattr(doubts, "SAYS", doubts.compiled(row for row in DOUBTS if row is not doubt))
+    assert graded() != with_its_row
+    forget()
 
 
 @pytest.mark.parametrize("thought", thoughts.THOUGHTS, ids=lambda thought: thought.models.split(",")[0])

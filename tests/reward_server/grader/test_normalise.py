@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from math_reward.grader.notation import normalise as spelling
 from math_reward.grader.notation.normalise import compact, normalise, without_delimiters
 from math_reward.grader.notation.rewrites import REWRITES
 
@@ -52,6 +53,18 @@ def test_every_rewrite_changes_its_example():
     assert all(
         rewrite.when(text) and rewrite.pattern.search(text) for rewrite in REWRITES for text, _ in [rewrite.example]
     )
+
+
+def test_without_its_row_the_example_of_a_rewrite_has_another_spelling(monkeypatch: pytest.MonkeyPatch):
+    tables = {name: getattr(spelling, name) for name in ("WORDS", "MARKUP", "LATEX", "WITHOUT_LATEX", "AT_LAST")}
+    needless = []
+    for rewrite in set(REWRITES):
+        for name, rows in tables.items():
+            monkeypatch.setattr(spelling, name, [row for row in rows if row is not rewrite])
+        text, normal = rewrite.example
+        needless += [text] * (normalise(text) == normal)
+
+    assert needless == []
 
 
 @pytest.mark.parametrize("normal", sorted({normal for _, normal in SPELLINGS}))

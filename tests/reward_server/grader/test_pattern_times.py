@@ -66,8 +66,8 @@ def grows_faster_than_linear(call: Callable[[str], Any], short: str, long: str) 
 def test_the_patterns_of_all_modules_are_tested_here():
     assert len(PATTERNS) > 400
     assert {way for used in PATTERNS.values() for way in used.ways} == {"search", "match", "fullmatch"}
-    assert PATTERNS["choices._LETTERS"].ways == ("fullmatch",)
-    assert PATTERNS["notation.rewrites.WORDS[0]"].ways == ("search",)
+    assert PATTERNS["words.letters._LETTERS"].ways == ("fullmatch",)
+    assert PATTERNS["notation.rewrites.REWRITES[0]"].ways == ("search",)
     assert BOUNDED.keys() <= PATTERNS.keys()
 
 

@@ -6,7 +6,7 @@ from math_reward.grader import Options, Verdict, asked_form, compared, grade, gr
 from math_reward.grader.asked_form import FORMS, Form
 from math_reward.grader.errors import NotMathematics, TooComplex, Undefined
 from math_reward.grader.extraction import values_at_end as endings
-from math_reward.grader.extraction.values_at_end import ENDINGS, Ending, values_at_end
+from math_reward.grader.extraction.values_at_end import values_at_end
 from math_reward.grader.grading import SECOND_CHANCES, Chance, forget
 from math_reward.grader.notation.parse import parse
 from math_reward.grader.notation.syntax import Node
@@ -102,10 +102,12 @@ def test_without_its_row_the_example_of_a_second_chance_changes(chance: Chance, 
     assert not grade(prompt + completion, reference, prompt).correct
 
 
-@pytest.mark.parametrize("ending", ENDINGS, ids=lambda ending: ending.about)
-def test_without_its_row_the_example_of_an_ending_has_another_value(ending: Ending, monkeypatch: pytest.MonkeyPatch):
-    value = values_at_end(ending.example)
+@pytest.mark.parametrize("table", ["ENDINGS", "VALUES"])
+def test_without_its_row_the_example_of_an_ending_has_another_value(table: str, monkeypatch: pytest.MonkeyPatch):
+    rows = getattr(endings, table)
 
-    assert value is not None
-    monkeypatch.setattr(endings, "ENDINGS", tuple(row for row in ENDINGS if row is not ending))
-    assert values_at_end(ending.example) != value
+    for place in rows:
+        value = values_at_end(place.example)
+        monkeypatch.setattr(endings, table, tuple(row for row in rows if row is not place))
+        assert values_at_end(place.example) != value, place.about
+        monkeypatch.undo()

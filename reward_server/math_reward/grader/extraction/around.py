@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from math_reward.grader.extraction.boxes import Statement
+from math_reward.grader.words.doubts import begins
 
 BRACE_CHARACTERS = 120
 """How much of the text before a box in braces is looked at."""
@@ -26,14 +27,6 @@ _OPERATION_AFTER = re.compile(
     r"|(?:\*(?!\*)|[/×÷·]|\\(?:cdot|times|div|pm)(?![a-z]))\s*(?:\\(?!text)|[({\d]|[a-zA-Z](?![a-zA-Z]))"
     r"|\s?[-+−]\s?(?:\d|\\[a-zA-Z(]|(?![aAI]\s)[a-zA-Z](?![a-zA-Z])))"
 )
-# "\boxed{12} more than 13", "\boxed{12} squared"
-_CHANGED_AFTER = re.compile(
-    r"[\s$)\]}]{0,4}(?:的?(?:一半|两倍|二倍|三倍|平方)|の(?:半分|2倍|二乗)|의 (?:절반|두 배)"
-    r"|(?:more|less|fewer|greater|smaller|larger|higher|lower) than[\s$\\(]{1,4}-?\d|squared"
-    r"|cubed|factorial|doubled"
-    r"|tripled|halved|inverted|plus|minus|divided by|multiplied by|to the (?:power|\d{1,3}(?:st|nd|rd|th)))",
-    re.IGNORECASE,
-)
 
 
 def sign_of(said: Statement) -> str:
@@ -43,8 +36,9 @@ def sign_of(said: Statement) -> str:
 
 
 def percent_of(said: Statement) -> str:
-    """The per cent sign behind a box, which belongs to the answer; else nothing."""
-    return r"\%" if re.match(r"[\s$]{0,3}\\?%", said.after) and "%" not in said.text else ""
+    """The sign of per cent or per mille behind a box, which belongs to the answer; else nothing."""
+    sign = re.match(r"[\s$]{0,3}(\\?%|‰)", said.after)
+    return "" if sign is None or "%" in said.text or "‰" in said.text else "‰" if sign[1] == "‰" else r"\%"
 
 
 def changed(said: Statement) -> bool:
@@ -55,4 +49,4 @@ def changed(said: Statement) -> bool:
         return True
     after = said.after[:40]
     is_absolute = before.endswith("|") and after.startswith("|")
-    return is_absolute or (_OPERATION_AFTER.match(after) or _CHANGED_AFTER.match(after)) is not None
+    return is_absolute or (_OPERATION_AFTER.match(after) or begins("box-changed", after)) is not None

@@ -8,15 +8,17 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from math_reward.grader.words.doubts import is_all
+
 MAX_BOXES = 64
 """How many boxes, counted from the end, are looked at."""
 MAX_GAP = 60
 """Two boxes with more characters between them are never one answer."""
 
 # "\\boxed" with a doubled backslash (LaTeX escaped once too often) contains "\boxed", so it is found too.
-_NAME = r"\\(?:boxed|fbox|framebox|beginboxed)\s*(?:\[[^\[\]]{0,20}\]){0,2}"
-BOX = re.compile(_NAME + r"\{")
-_OPEN_BOX = re.compile(_NAME + r"(?=\{)")
+_COMMAND = r"\\(?:boxed|fbox|framebox|beginboxed)\s*(?:\[[^\[\]]{0,20}\]){0,2}"
+BOX = re.compile(_COMMAND + r"\{")
+_OPEN_BOX = re.compile(_COMMAND + r"(?=\{)")
 # An escaped brace is text.
 _BRACE = re.compile(BOX.pattern + r"|\\[{}]|[{}]")
 _TOKEN_BOX = re.compile(r"<\|(begin|end)_of_box\|>")
@@ -28,15 +30,6 @@ _SEPARATOR = re.compile(
     rf"|{_PART}"
     r"|,?\s*(?:\band\b|&|\\text\s*\{\s*,?\s*and\s*\}))" + _FILLER
 )
-# "or else", "oder", 或 between two boxes, and "option 2:" before the second: one of them may be the answer.
-_PAUSE = r"(?:[\s$.,;:()\[\]&*{}/|]|\\[,;: ()\[\]]|\\q?quad(?![a-z])|\\text(?![a-z]))"
-_HEDGE = (
-    r"(?:\b(?:or|else|maybe|perhaps|possibly|probably|alternatively|otherwise|if not|also|it|is|could|might|be"
-    r"|even|i guess"
-    r"|oder|vielleicht|ou(?: bien)?|peut-être|o|quizás?|talvez|или|может быть|hoặc|veya|ya da|belki|या|أو)\b"
-    r"|或者?|也许|可能|または|もしくは|あるいは|또는|혹은|아마|(?:option|possibility|candidate|alternative) \d{1,3})"
-)
-_ALTERNATIVE = re.compile(rf"{_PAUSE}*{_HEDGE}(?:{_PAUSE}|{_HEDGE})*", re.IGNORECASE)
 _EQUATED = re.compile(r"[\s$]{0,4}==?[\s$]{0,4}")
 _APPROXIMATE = re.compile(r"[\s$]{0,4}(?:\\approx|≈|\\simeq|~)")
 
@@ -124,4 +117,4 @@ def _joined(gap: str) -> bool | None:
     match = _SEPARATOR.fullmatch(gap) if len(gap) <= MAX_GAP else None
     if match is not None:
         return match["alternative"] is not None
-    return True if len(gap) <= MAX_GAP and _ALTERNATIVE.fullmatch(gap) else None
+    return True if len(gap) <= MAX_GAP and is_all("boxes", gap) else None

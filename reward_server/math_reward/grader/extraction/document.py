@@ -70,6 +70,10 @@ _ROWS = re.compile(
 MAX_LAYERS = 16
 """How many quotes, tags and so on are taken off, one after the other."""
 _QUOTE = re.compile(r"(?:>\s)+(?=\S)")
+_DECODER = json.JSONDecoder()
+_STRING = re.compile(r'"([^"\n]{1,400})"')
+ANSWER_KEYS = ("answer", "final_answer", "final answer", "solution", "solutions", "result", "choice", "value")
+"""Keys of a JSON object that hold an answer; the first of them counts."""
 
 
 def shown(text: str) -> str:
@@ -164,10 +168,6 @@ def json_value(text: str) -> str | None:
         return string[1].strip() if string is not None else None
 
 
-_DECODER = json.JSONDecoder()
-_STRING = re.compile(r'"([^"\n]{1,400})"')
-
-
 def _as_answer(value: Any) -> str | None:
     if isinstance(value, list):
         parts = [part for part in map(_as_answer, value) if part is not None]
@@ -191,10 +191,6 @@ def _record(value: dict[str, Any]) -> str | None:
         return next(iter(parts.values()), None)
     named = len(parts) == len(value) and all(len(key) == 1 and key.isalpha() for key in parts)
     return ", ".join(f"{key} = {part}" for key, part in parts.items()) if named and parts else None
-
-
-ANSWER_KEYS = ("answer", "final_answer", "final answer", "solution", "solutions", "result", "choice", "value")
-"""Keys of a JSON object that hold an answer; the first of them counts."""
 
 
 def undressed(text: str) -> str:

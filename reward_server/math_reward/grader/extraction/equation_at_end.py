@@ -6,6 +6,7 @@ import re
 
 from math_reward.grader.extraction.bare import is_bare
 from math_reward.grader.extraction.denials import denied_before, is_denied, is_tried
+from math_reward.grader.words.doubts import says
 
 _LETTER = re.compile(r"(?<![a-zA-Z])(?!e(?![a-zA-Z]))[a-zA-Z](?![a-zA-Z])")
 _QUANTITY = re.compile(r"[-−]?[\d.,×·*^⁰¹²³⁴-⁹⁻ ]+ [A-Za-zΩµ°][\w/²³⁻¹·^]{0,12}(?: [\w/²³⁻¹^]{1,6}){0,3}")
@@ -15,24 +16,22 @@ _EQUATION = re.compile(
     r"(?P<right>[^=≈→⇒]{1,120})\Z"
 )
 _CALCULATED = re.compile(r"[-+*/^(!−·²³]")
-_NOT = re.compile(r"\b(?:not|never|n't)\s{0,4}\Z", re.IGNORECASE)
 # x in x₁ = 2, x₂ = 3, and in x = 2 or x = 3
 _NUMBERED = re.compile(r"(?P<letter>[^\W\d_])(?:_?\d|[₀-₉])?\s")
 # "the line is 2x - y - 3 = 0", and not "It is parallel to 2x - y = 3"
 _OF_A_CURVE = re.compile(
-    r"\A(?!.*\b(?:not|never|no|cannot|parallel|perpendicular|if|assume|suppose|given)\b)"
     r"(?:.*\b(?:line|circle|plane|equation|parabola|ellipse|curve|tangent)\b[^.]{0,40}\b(?:is|:)\s)\Z",
     re.IGNORECASE,
 )
-_WORD = re.compile(r"(?<![^\W\d_])(?!(?:sin|cos|tan|log|exp|ln|xy|ab)\s)[^\W\d_₀-₉]{2,}[.:]?\s")
+_WORD_BEFORE_NAME = re.compile(r"(?<![^\W\d_])(?!(?:sin|cos|tan|log|exp|ln|xy|ab)\s)[^\W\d_₀-₉]{2,}[.:]?\s")
 # "..., with A, B arbitrary constants", "for any real t", "n any integer", "k ∈ ℤ"
 _KINDS = (
     r"(?:any|all|every|some|an?|is|are|being|arbitrary|free|real|integers?|positive|constants?|numbers?|parameters?)"
 )
-_NAME = r"[A-Za-z](?:_?\d|[₀-₉])?(?:(?:,| and|, and)\s[A-Za-z](?:_?\d|[₀-₉])?)*"
+_LETTERS = r"[A-Za-z](?:_?\d|[₀-₉])?(?:(?:,| and|, and)\s[A-Za-z](?:_?\d|[₀-₉])?)*"
 _DECLARED = re.compile(
     rf"(?:,\s|\s(?=(?:with|where|for|and|any|all|every)\s)|\s(?=\())\(?(?=[^=]{{1,80}}\Z)(?:(?:with|where|for|and)\s)?(?:{_KINDS}\s)*"
-    rf"(?P<names>{_NAME})(?:\s?∈\s?[ℝℤℕRZN]|(?:\s{_KINDS}){{1,5}}(?: of integration)?|(?<=\w\w\s\w))\)?\Z"
+    rf"(?P<names>{_LETTERS})(?:\s?∈\s?[ℝℤℕRZN]|(?:\s{_KINDS}){{1,5}}(?: of integration)?|(?<=\w\w\s\w))\)?\Z"
 )
 
 
@@ -49,16 +48,21 @@ def equation_at_end(text: str) -> str | None:
     letters: set[str] = set()
     has_letters = False
     while (said := _EQUATION.search(rest)) is not None:
-        words = list(_WORD.finditer(said["left"]))
+        words = list(_WORD_BEFORE_NAME.finditer(said["left"]))
         begin = words[-1].end() if words else 0
         name = said["left"][begin:].strip(" *(")
         right = said["right"].strip()
         is_verb = "=" not in rest[said.end("left") : said.start("right")]
         in_letters = (_LETTER.search(right) or "!" in right) and not _QUANTITY.fullmatch(right)
         before = rest[: said.start("left") + begin]
-        is_curve = not is_verb and len({*_LETTER.findall(name)}) > 1 and _OF_A_CURVE.search(before)
+        is_curve = (
+            not is_verb
+            and len({*_LETTER.findall(name)}) > 1
+            and _OF_A_CURVE.match(before)
+            and not says("curve", before)
+        )
         numbered = None if is_verb or in_letters else _NUMBERED.fullmatch(f"{name} ")
-        if is_denied(rest, said) or is_tried(before) or denied_before(before) or _NOT.search(before):
+        if is_denied(rest, said) or is_tried(before) or denied_before(before) or says("equation", before):
             return None
         if not (in_letters or is_curve or numbered) or not is_bare(right):
             break

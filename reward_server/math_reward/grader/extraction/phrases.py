@@ -91,6 +91,21 @@ PHRASES = (
     ),
     Phrase("Turkish", "cevap yanıt", r"(?:nihai\ )?(?:cevap|yanıt)\ ?:?", "Cevap: 42'dir"),
 )  # fmt: skip
+MAX_LINES = 64
+"""How many lines with a keyword, counted from the end, are searched."""
+FILLER = re.compile(
+    r"(?:[\s*:：]|\b(?:definitely|clearly|simply|just|therefore|thus|exactly|approximately|about|equal\ to|indeed"
+    r"|option|choice|for\ sure|donc|also|daher|i\ (?:think|believe)(?:\ that)?(?:\ it\ is|\ it's)?)\b)*",
+    re.IGNORECASE,
+)
+"""What may stand between the phrase and the answer."""
+ENDING = re.compile(
+    r"(?:입니다|이다|이에요|예요|です|である|となります|になります|だ|है|होगा|हैं"
+    r"|['’]?(?:dir|dır|dur|dür|tir|tır|tur|tür))[.。।]?$"
+)
+"""What some languages put after the answer."""
+HOPE = re.compile(r"\bI\ hope\ (?:it|this)\b")
+"""The end of MATH's few-shot prompts."""
 
 
 def any_of(rows: Iterable[Phrase]) -> re.Pattern[str]:
@@ -100,8 +115,6 @@ def any_of(rows: Iterable[Phrase]) -> re.Pattern[str]:
 
 PHRASE = any_of(PHRASES)
 _KEYWORDS = frozenset(word for phrase in PHRASES for word in phrase.keywords.split())
-MAX_LINES = 64
-"""How many lines with a keyword, counted from the end, are searched."""
 
 
 def last_phrase(text: str) -> re.Match[str] | None:
@@ -135,20 +148,3 @@ def last_match(pattern: re.Pattern[str], text: str, start: int = 0, end: int | N
 def first_group(match: re.Match[str] | None) -> str | None:
     """What the first group matched; None without a match."""
     return None if match is None else match[1]
-
-
-FILLER = re.compile(
-    r"(?:[\s*:：]|\b(?:definitely|clearly|simply|just|therefore|thus|exactly|approximately|about|equal\ to|indeed"
-    r"|option|choice|for\ sure|donc|also|daher|i\ (?:think|believe)(?:\ that)?(?:\ it\ is|\ it's)?)\b)*",
-    re.IGNORECASE,
-)
-"""What may stand between the phrase and the answer."""
-
-ENDING = re.compile(
-    r"(?:입니다|이다|이에요|예요|です|である|となります|になります|だ|है|होगा|हैं"
-    r"|['’]?(?:dir|dır|dur|dür|tir|tır|tur|tür))[.。।]?$"
-)
-"""What some languages put after the answer."""
-
-HOPE = re.compile(r"\bI\ hope\ (?:it|this)\b")
-"""The end of MATH's few-shot prompts."""

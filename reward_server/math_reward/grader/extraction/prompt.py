@@ -10,7 +10,7 @@ from math_reward.grader.extraction.special_tokens import SPECIAL_TOKEN
 
 _NOT_CONTENT = re.compile(rf"(?:{SPECIAL_TOKEN}|\s)+")
 
-TAIL_CHARACTERS = 64
+IDENTIFYING_CHARACTERS = 64
 """How much of the prompt's end, without special tokens and white space, identifies it."""
 
 
@@ -40,7 +40,7 @@ def cut_prompt(query: str, prompt: str) -> str | None:
         return after
     wanted, _ = _content(prompt)
     content, position = _content(query)
-    tail = wanted[-TAIL_CHARACTERS:]
+    tail = wanted[-IDENTIFYING_CHARACTERS:]
     start = content.rfind(tail)
     return None if start < 0 else _after(query, position, start + len(tail))
 
@@ -64,8 +64,8 @@ def with_prompt(text: str, prompt: str | None) -> str:
 
 def without_quote(response: str, prompt: str) -> str:
     """The part of a response after the last place where it repeats the prompt's end; all of it if it does not."""
-    wanted, _ = _content(prompt[-4 * TAIL_CHARACTERS :])
-    tail = wanted[-TAIL_CHARACTERS:]
+    wanted, _ = _content(prompt[-4 * IDENTIFYING_CHARACTERS :])
+    tail = wanted[-IDENTIFYING_CHARACTERS:]
     if len(tail) < SHORTEST_QUOTE:
         return response
     content, position = _content(response)
@@ -82,7 +82,7 @@ def is_quoted_box(response: str, prompt: str) -> bool:
     start = response.rfind("\\boxed")
     if start < QUOTED_CHARACTERS:
         return False
-    line = response[start : start + TAIL_CHARACTERS].partition("}")[0]
+    line = response[start : start + IDENTIFYING_CHARACTERS].partition("}")[0]
     if response[start - QUOTED_CHARACTERS : start] + line not in prompt:
         return False
     shared = QUOTED_CHARACTERS

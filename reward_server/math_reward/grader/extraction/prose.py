@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from functools import cached_property
 from typing import NamedTuple
 
 from math_reward.grader.extraction.afterwards import AFTERWARDS, corrects, without_remark
 from math_reward.grader.extraction.bare import IDEOGRAPHS, PROSE_WORD, is_bare
-from math_reward.grader.extraction.denials import DENIED_IN_CHINESE, denied_after, denied_before, is_denied
+from math_reward.grader.extraction.denials import denied_after, denied_before, is_denied
 from math_reward.grader.extraction.document import json_object, json_value, last_row, undressed
 from math_reward.grader.extraction.equation_at_end import equation_at_end
-from math_reward.grader.extraction.letters import (
-    ANOTHER_LETTER,
-    LETTER_ALONE,
-    SEVERAL_LETTERS,
-    YES_OR_NO,
-    first_word,
-    last_choice,
-)
 from math_reward.grader.extraction.phrases import ENDING, FILLER, HOPE, first_group, last_match, last_phrase
+from math_reward.grader.extraction.places import Place, first
 from math_reward.grader.extraction.values_at_end import (
     FORMULA,
     NUMBER,
@@ -38,21 +31,23 @@ from math_reward.grader.extraction.words_at_end import (
     words_alone,
 )
 from math_reward.grader.words.chinese_numbers import UNITS_AFTER_DIGITS
-
-_REFUSAL = re.compile(
-    r"(?:n['o]t|not|unable to) (?:know|determine|solve|answer|find|tell|say|compute|figure|verify"
-    r"|be (?:determined|solved|found|answered))|(?:tell whether|without (?:reaching|finding))\b"
-    r"|(?:it|this) to the reader"
-    r"|\b(?:non (?:lo )?so|no (?:lo )?sé|je (?:ne sais|laisse)|weiß (?:ich |es )?nicht|nevím|nie wiem|não sei)\b"
-    r"|не знаю|不知道|わかりません|모르겠",
+from math_reward.grader.words.doubts import says
+from math_reward.grader.words.letters import (
+    IN_BRACKETS,
+    WITH_VALUE,
+    YES_OR_NO,
+    choice_stated,
+    first_word,
+    is_joined,
+    last_choice,
 )
+
 # "The chef used 1 apple"
 _SENTENCE_WITH_NUMBER = re.compile(r"(?:the|he|she|they|it|we|i|there|john|a|an)\s(?:[a-z']+\s){1,4}\d", re.IGNORECASE)
 _OR_A_NUMBER = re.compile(r"\bor \$?-?\d")
 # "56, though ...", "42, because 6 * 7 = 42"
 _VALUE_AND_CLAUSE = re.compile(r"(\$?-?\d[\d,]*(?:\.\d+)?(?:/\d+)?\s?%?)\s?[,;]\s(?=[a-zA-Z])(?!(?:or|and)\b)")
 _TWO_LETTERS = re.compile(r"[A-Za-z]{2}")  # kt, II
-_JOINED_LETTERS = re.compile(r"[A-J]{2,6}")
 _SENTENCE_END = re.compile(r"(?<=[^\d\s.])\.(?=\s|$)|\. ?(?=[A-Z][a-z])|\n\n|[!?。](?=\s|$)|。")
 _WORDS_ALONE = re.compile(r"\\text\s?\{[^{}]{1,80}\}")
 _VALUE_FIRST = re.compile(r"[\w$\\(){}\[\]+\-−.,/^√π%° ]{0,80}$")
@@ -62,7 +57,6 @@ _COUNTED = re.compile(
     r"[\u3040-\u9fff]{1,20}(?<!第)"
     rf"(-?\d{{1,12}}(?:\.\d{{1,12}})?(?:/\d{{1,12}}|{UNITS_AFTER_DIGITS})?)(?!{UNITS_AFTER_DIGITS})[\u3040-\u9fff]{{1,8}}"
 )
-_ARTICLE = re.compile(r"^(?:the|la|el|le|die|der|das|l['’])\s?(?=[A-J]\W*$)")
 _REASON = re.compile(r"(?<=[\w)\]}$%]),? \(?(?:since|because|which|i\.e)\b")
 _QED = re.compile(
     r"\s{0,4}(?:\$\s?)?(?:\\(?:blacksquare|square|qed|Box|checkmark)(?![a-z{])|[∎■□]|Q\.?E\.?D\.?)(?:\s?\$)?\s{0,4}$"
@@ -75,15 +69,9 @@ _ANSWER_AFTER = re.compile(
     r"|correct )?answer\b(?! to)",
     re.IGNORECASE,
 )
-_CHOICE_AND_VALUE = re.compile(r"\(?[A-J]\) ?(?:[^A-Za-z]{1,60}|\$[^$]{1,60}\$)")
 _BOLD = re.compile(r"(?<![\w*])\*\*(?!\s)([^*\n]{1,80}?)\*\*(?![\w*])")
 # The end of an object that is not JSON, since its quotes or backslashes are not escaped.
 _JSON_END = re.compile(r'\.?"[\s\]]{0,20}\}[\s`]{0,12}\Z')
-_RETRACTED = re.compile(
-    r"\b(?:wrong|incorrect|false|mistakes?|mistaken|errors?|erred|forgot\w*|should|really|actually|however|but|instead|no|not"
-    r"|students?|naive|guess\w*|wait|sorry)\b|n't\b",
-    re.IGNORECASE,
-)
 # "8. Note that 9 is odd.", "-2, because y = -2x + 3"
 _REASON_AFTER = re.compile(
     r"(?P<value>[^\n]{1,60}?)(?:[.,;:] ?| )(?:(?:because|since)\b|(?<=[.;] )(?:Note|Notice|Because|Since|Indeed|Reason"
@@ -104,17 +92,7 @@ class Told(NamedTuple):
     """The only text in bold type in the last paragraph."""
 
 
-class Place(NamedTuple):
-    """Where the final answer of a text may stand."""
-
-    about: str
-    read: Callable[[Told], str | None]
-    """None: it stands not there; empty: the text says that it has no answer."""
-    example: str
-    """A text whose answer, 42, B or true, stands there."""
-
-
-PLACES = (
+PLACES: tuple[Place[Told], ...] = (
     Place("the whole text", lambda told: _whole(told.text) if told.phrase is None else None, "6 * 7 = 42"),
     Place(
         "after a phrase that announces it",
@@ -128,7 +106,7 @@ PLACES = (
     ),
     Place(
         "nowhere, as it says",
-        lambda told: "" if _REFUSAL.search(told.text[-300:].lower()) else None,
+        lambda told: "" if says("unknown", told.text[-300:].lower()) else None,
         "I can't tell: 41 or 42",
     ),
     Place(
@@ -196,13 +174,11 @@ def emphasised(text: str) -> str | None:
 def _first_of(text: str, bold: str | None) -> str | None:
     text = _QED.sub("", text).rstrip()
     text = text[:-60] + _CONTRAST.sub("", text[-60:])
-    told = Told(text, last_phrase(text), bold)
-    found = (place.read(told) for place in PLACES) if text else iter(())
-    return next((answer for answer in found if answer is not None), None) or None
+    return first(PLACES, Told(text, last_phrase(text), bold)) if text else None
 
 
 def _whole(text: str) -> str | None:
-    if _JOINED_LETTERS.fullmatch(text) and sorted({*text}) == [*text]:
+    if is_joined(text):
         return text
     if _TWO_LETTERS.fullmatch(text) and YES_OR_NO.fullmatch(text) is None:
         return text
@@ -241,13 +217,13 @@ def announced(text: str, phrase: re.Match[str]) -> str | None:
     rest = text[begin:].removeprefix("}")
     if phrase[0].lower().endswith(("is", "are")) and _JUDGEMENT.match(rest):
         return None  # "I am sure that the answers are correct."
-    return (_stated(rest) or None) if rest.strip() else None
+    return first(STATED, Behind(rest.strip())) if rest.strip() else None
 
 
 def _value_with_reason(text: str) -> str | None:
     """The value at the start of a text of one line that goes on with its reason."""
     said = _REASON_AFTER.fullmatch(text)
-    if said is None or _RETRACTED.search(text, said.end("value")) or denied_after(text[said.end("value") :]):
+    if said is None or says("reason", text, said.end("value")) or denied_after(text[said.end("value") :]):
         return None
     return said["value"] if is_bare(said["value"]) and any(map(str.isdigit, said[1])) else None
 
@@ -259,7 +235,7 @@ def _last_line(text: str) -> str | None:
     if line.startswith("- ") and before.rpartition("\n")[2].lstrip().startswith("- "):
         line = line[2:]
     line = line.strip("*").strip()
-    letter = LETTER_ALONE.fullmatch(line)
+    letter = IN_BRACKETS.fullmatch(line)
     if letter:
         return letter["letter"]
     if (said := YES_OR_NO.fullmatch(line)) is not None:
@@ -267,61 +243,131 @@ def _last_line(text: str) -> str | None:
     return line if before and line and is_bare(line) and _VALUE_FIRST.fullmatch(line) else None
 
 
-def _stated(rest: str) -> str | None:
-    """The answer at the start of the text after "the answer is"."""
-    rest = rest.strip()
-    formula = FORMULA.match(rest)
-    if formula:
-        return formulas_from(formula, rest)
-    end = _SENTENCE_END.search(rest)
-    if end and end[0].startswith("?"):
+class Behind:
+    """A text behind "the answer is". Its first sentence is read when it is first asked for."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    @cached_property
+    def _end(self) -> re.Match[str] | None:
+        return _SENTENCE_END.search(self.text)
+
+    @cached_property
+    def _said(self) -> str:
+        sentence = (self.text[: self._end.start()] if self._end else self.text).strip().strip("*").strip()
+        sentence = _REASON.split(sentence, maxsplit=1)[0]
+        return ENDING.sub("", sentence.split("\n", 1)[0].strip()).strip().strip("*")
+
+    @property
+    def is_question(self) -> bool:
+        return self._end is not None and self._end[0].startswith("?")
+
+    @property
+    def is_explained(self) -> bool:
+        """Whether an explanation follows; its last value counts."""
+        said = self._said
+        return len(said) > 200 or bool(len(IDEOGRAPHS.findall(said)) > 6 and NUMBER.search(self.text))
+
+    @cached_property
+    def sentence(self) -> str:
+        """The first sentence, without its reason, quotes and what a language puts behind an answer."""
+        is_broken = self._said.endswith("}") and "{" not in self._said  # {answer: 15}
+        return undressed(self._said.rstrip('"} ') if is_broken else self._said).partition("【")[0].strip()
+
+    @cached_property
+    def words(self) -> list[str]:
+        return re.findall(r"[A-Za-z]{2,}", self.sentence)
+
+    @cached_property
+    def formula(self) -> re.Match[str] | None:
+        """The last formula of the sentence."""
+        return last_match(FORMULA, self.sentence)
+
+
+def _yes_or_no(behind: Behind) -> str | None:
+    said = YES_OR_NO.match(behind.sentence)
+    is_whole = said is not None and behind.sentence[said.end("word") :][:1] in (",", ".", "", "]", "}", ")")
+    return said["word"] if said is not None and is_whole else None
+
+
+def _counted(behind: Behind) -> str | None:
+    counted = _COUNTED.fullmatch(behind.sentence)
+    if counted is None:
         return None
-    sentence = (rest[: end.start()] if end else rest).strip().strip("*").strip()
-    sentence = _REASON.split(sentence, maxsplit=1)[0]
-    sentence = ENDING.sub("", sentence.split("\n", 1)[0].strip()).strip().strip("*")
-    if len(sentence) > 200 or (len(IDEOGRAPHS.findall(sentence)) > 6 and NUMBER.search(rest)):
-        return None  # An explanation follows, and its last value counts.
-    if sentence.endswith("}") and "{" not in sentence:
-        sentence = sentence.rstrip('"} ')  # {answer: 15}
-    sentence = undressed(sentence)
-    if (said := YES_OR_NO.match(sentence)) and sentence[said.end("word") :][:1] in (",", ".", "", "]", "}", ")"):
-        return said["word"]
-    if _CHOICE_AND_VALUE.fullmatch(sentence):
-        return f"({sentence.removeprefix('(')}"
-    if "【" in sentence:
-        sentence = sentence.partition("【")[0].strip()
-    if IDEOGRAPHS.search(sentence) and (counted := _COUNTED.fullmatch(sentence)):
-        denied = DENIED_IN_CHINESE.search(sentence[: counted.start(1)])
-        return None if denied else counted[1] + unit_after(sentence, counted.end(1))
-    if IDEOGRAPHS.search(sentence) and (value := _AFTER_EQUALS.search(sentence)):
-        return value[1]
-    if re.fullmatch(r"\(?[A-J]\)?|\(?[a-j]\)", sentence):
-        return sentence.strip("()")
-    sentence = _ARTICLE.sub("", sentence)
-    letter = re.match(r"\(?([A-J])(?:[\s:.,)是正选，、：]|$)", sentence)
-    if (several := SEVERAL_LETTERS.match(sentence)) is not None:
-        return several[0]
-    if re.match(r"\(?[A-J]\)?,? or\b", sentence):
-        return sentence
-    if letter and (sentence.startswith("(") or re.match(r"(?!I [a-z])[A-J](?:[,:.)是正选，、：]| [a-z])", sentence)):
-        return None if ANOTHER_LETTER.search(sentence, letter.end(1)) else letter[1]
-    inner = last_match(FORMULA, sentence)
-    if inner is not None:
-        words = PROSE_WORD.findall(sentence[inner.end() :])
-        number = last_match(NUMBER, sentence[inner.end() :])
-        if number is not None and words and words[-1].lower() not in ("when", "where", "for", "with", "if", "and"):
-            return number["number"]  # "The largest $n$ is 34."
-        return formula_text(inner) if _only_words_before(sentence, inner) else sentence  # 3 $\frac{1}{2}$
-    words = re.findall(r"[A-Za-z]{2,}", sentence)
-    first = _VALUE_AND_CLAUSE.match(sentence) if len(words) > 4 else None
-    if first is not None and not _OR_A_NUMBER.search(sentence):
-        return first[1]
-    if len(words) <= 4 and not _SENTENCE_WITH_NUMBER.match(sentence):
-        return with_digits(sentence) or None
-    number = last_match(NUMBER, sentence)
-    if number is None or is_denied(sentence, number):
+    is_denied = says("chinese", behind.sentence[: counted.start(1)])
+    return "" if is_denied else counted[1] + unit_after(behind.sentence, counted.end(1))
+
+
+def _number_behind_formula(behind: Behind) -> str | None:
+    after = "" if behind.formula is None else behind.sentence[behind.formula.end() :]
+    words, number = PROSE_WORD.findall(after), last_match(NUMBER, after)
+    is_condition = not words or words[-1].lower() in ("when", "where", "for", "with", "if", "and")
+    return None if number is None or is_condition else number["number"]
+
+
+def _formula(behind: Behind) -> str | None:
+    if behind.formula is None:
         return None
-    return whole_of(sentence, number.start("number"), number.end("number"))
+    is_alone = _only_words_before(behind.sentence, behind.formula)
+    return (formula_text(behind.formula) if is_alone else behind.sentence) or ""  # 3 $\frac{1}{2}$
+
+
+def _value_before_clause(behind: Behind) -> str | None:
+    value = _VALUE_AND_CLAUSE.match(behind.sentence) if len(behind.words) > 4 else None
+    return None if value is None or _OR_A_NUMBER.search(behind.sentence) else value[1]
+
+
+def _few_words(behind: Behind) -> str | None:
+    is_long = len(behind.words) > 4 or _SENTENCE_WITH_NUMBER.match(behind.sentence)
+    return None if is_long else with_digits(behind.sentence)
+
+
+def _last_number(behind: Behind) -> str | None:
+    number = last_match(NUMBER, behind.sentence)
+    if number is None or is_denied(behind.sentence, number):
+        return None
+    return whole_of(behind.sentence, number.start("number"), number.end("number"))
+
+
+STATED: tuple[Place[Behind], ...] = (
+    Place(
+        "a formula, with those joined to it",
+        lambda behind: (
+            (formulas_from(formula, behind.text) or "") if (formula := FORMULA.match(behind.text)) else None
+        ),
+        "The answer is $41$ or $42$, not $13$.",
+    ),
+    Place("nowhere, as it is asked", lambda behind: "" if behind.is_question else None, "Is the answer is 42? No."),
+    Place(
+        "nowhere, as it is explained",
+        lambda behind: "" if behind.is_explained else None,
+        "答案是这个问题有13个不同的。所以有42个",
+    ),
+    Place("yes or no", _yes_or_no, "The answer is no, it is not."),
+    Place(
+        "a choice with its value",
+        lambda behind: f"({behind.sentence.removeprefix('(')}" if WITH_VALUE.fullmatch(behind.sentence) else None,
+        "The answer is B) 42.",
+    ),
+    Place("a counted thing in Chinese", _counted, "答案是小明有6个苹果"),
+    Place(
+        "behind an equals sign in Chinese",
+        lambda behind: (
+            first_group(_AFTER_EQUALS.search(behind.sentence)) if IDEOGRAPHS.search(behind.sentence) else None
+        ),
+        "答案是因此x=42",
+    ),
+    Place("a choice", lambda behind: choice_stated(behind.sentence), "The answer is B: they are 13."),
+    Place("a number behind a formula", _number_behind_formula, "The answer is that the largest $n$ is 42."),
+    Place("the last formula", _formula, r"The answer is all the integers $k \ge 2$ that there are."),
+    Place("a value before a clause", _value_before_clause, "The answer is 42, though one may well ask for 13 more."),
+    Place("a few words", _few_words, "The answer is green. There are 13."),
+    Place(
+        "the last number", _last_number, "The answer is that there are as many as 42 in all of them. It was 13 before."
+    ),
+)
+"""Where the answer may stand behind a phrase."""
 
 
 def _only_words_before(sentence: str, formula: re.Match[str]) -> bool:

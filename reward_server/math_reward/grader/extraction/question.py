@@ -10,6 +10,7 @@ import re
 
 from math_reward.grader.extraction.phrases import last_match, last_phrase
 from math_reward.grader.extraction.values_at_end import NUMBER
+from math_reward.grader.words.doubts import says
 
 PROMPT_CHARACTERS = 4_000
 """How much of a prompt's end may give a number."""
@@ -29,8 +30,7 @@ _CONDITION = re.compile(
     r"\b(?:of|in|within|with|for|at|on|from|per|after|before|every|by|over|than|during)\s(?:[a-z]+\s){0,3}\$?\Z",
     re.IGNORECASE,
 )
-# "She fails to run 50 miles", "double the 50 miles", "120 ways minus one"
-_NO_PLAIN_SENTENCE = re.compile(
+_SENTENCE = re.compile(
     r"\b(?:not|never|neither|nor|no|cannot|fail\w*|doubt\w*|impossible|unable|would|could|should|might|may|if|unless|wrong"
     r"|incorrect|mistake\w*|double|twice|half|triple|multiply|plus|minus|subtract\w*|exclud\w*|except|but|instead"
     r"|rather|less|fewer|almost|nearly|or|assum\w*|suppose\w*|imagine\w*|pretend\w*|contra\w+|false\w*|claim\w*|whether"
@@ -39,7 +39,7 @@ _NO_PLAIN_SENTENCE = re.compile(
 )
 _SENTENCE = re.compile(r"[.!?]\s+(?=[A-Z])|\n")
 _LABEL = re.compile(r"^\W{0,4}(?:final )?answer\s?[:：]\W{0,4}", re.IGNORECASE)
-_WORD = re.compile(r"[a-z]{3,}")
+_LONG_WORD = re.compile(r"[a-z]{3,}")
 _COMMON_WORDS = (
     "the and does did can will has have had are was were with for his her their its him she they them all this that"
     " from compared than total altogether"
@@ -49,11 +49,6 @@ _FILLER_WORDS = "so therefore thus hence exactly only just finally there it of t
 _FILLERS = frozenset(_FILLER_WORDS.split())
 """Words that a last sentence may have besides those of its question; each other one may change its number."""
 _IS_IT = re.compile(r"(?:^|[.?!\n]\s{0,4})(?:is|are)\s(?P<rest>[^?.!\n,;:]{3,80})\?", re.IGNORECASE)
-_NO_PLAIN_QUESTION = re.compile(
-    r"\b(?:not|never|neither|nor|no|and|or|both|it|there|that|which|true|false|wrong|impossible|possible|all|every|any"
-    r"|each|always|only|some)\b|n't\b",
-    re.IGNORECASE,
-)
 _CONCLUSION = (
     r"(?:^|\b(?:so|thus|hence|therefore|(?:conclude|means|follows|know) that)\s)"
     r"(?:(?:so|thus|hence|therefore|then|finally),?\s)?"
@@ -70,7 +65,7 @@ def asked_value(text: str, answer: str | None, prompt: str) -> str | None:
     prompt = prompt[-PROMPT_CHARACTERS:]
     question = last_match(_ASKS, prompt)
     sentence = _LABEL.sub("", _SENTENCE.split(text.rstrip(" .。\n*"))[-1])
-    if question is None or len(sentence) > SENTENCE_CHARACTERS or _NO_PLAIN_SENTENCE.search(sentence):
+    if question is None or len(sentence) > SENTENCE_CHARACTERS or says("sentence", sentence):
         return None
     if not _stems(question["rest"]) <= _stems(sentence):
         return None
@@ -112,7 +107,7 @@ def _adds_nothing(sentence: str, known: str, prompt: str) -> bool:
 
 def _stems(text: str) -> set[str]:
     """The words of a text, by their first letters, so that "pays" is "pay"."""
-    return {word.rstrip("s")[:4] for word in _WORD.findall(text.lower()) if word not in _COMMON}
+    return {word.rstrip("s")[:4] for word in _LONG_WORD.findall(text.lower()) if word not in _COMMON}
 
 
 def _is_asked(question: re.Match[str], number: str, after: str) -> int | None:
@@ -144,7 +139,7 @@ def asked_truth(text: str, prompt: str) -> tuple[bool | None, bool | None]:
     """
     question = last_match(_IS_IT, prompt[-PROMPT_CHARACTERS:])
     sentence = _SENTENCE.split(text.rstrip(" .。\n*"))[-1][-SENTENCE_CHARACTERS:].strip()
-    if question is None or _NO_PLAIN_QUESTION.search(question["rest"]):
+    if question is None or says("question", question["rest"]):
         return None, None
     words = question["rest"].split()
     for count in range(1, min(5, len(words))):
@@ -160,5 +155,5 @@ def asked_truth(text: str, prompt: str) -> tuple[bool | None, bool | None]:
         concludes = re.search(rf"{_CONCLUSION}{name}{ending}", sentence, re.IGNORECASE) is not None
         of_it = concludes or re.match(rf"(?:{_CONCLUDES}.*\b)?{name}\b", sentence, re.IGNORECASE) is not None
         without = sentence[: said.start()].lower().replace(" not divisible", "")
-        return is_true if of_it else None, is_true if concludes and not _NO_PLAIN_SENTENCE.search(without) else None
+        return is_true if of_it else None, is_true if concludes and says("sentence", without) is None else None
     return None, None

@@ -13,14 +13,16 @@ from math_reward.grader.extraction.bare import is_bare
 from math_reward.grader.extraction.boxes import BOX, Statement, last_boxes
 from math_reward.grader.extraction.document import json_value, plain, shown, undressed, with_boxes, without_code
 from math_reward.grader.extraction.phrases import last_match, last_phrase
-from math_reward.grader.extraction.prose import LETTER_ALONE, announced, answer_in, emphasised
+from math_reward.grader.extraction.prose import announced, answer_in, emphasised
 from math_reward.grader.extraction.special_tokens import EMPHASIS, SPECIAL_TOKEN
 from math_reward.grader.extraction.thoughts import answering
 from math_reward.grader.verdict import Mode
+from math_reward.grader.words.doubts import VALUE, begins, says
+from math_reward.grader.words.letters import IN_BRACKETS
 
 SCANNED_CHARACTERS = 100_000
 """How much of a completion's end is searched for a box."""
-TAIL_CHARACTERS = 3_000
+END_CHARACTERS = 3_000
 """How much of the end is searched for an answer that is not in a box."""
 _TOKENS = re.compile(SPECIAL_TOKEN)
 # The end of the closing tag may be cut off.
@@ -28,6 +30,19 @@ _TAG = re.compile(r"<(?:final_)?answer>(.{1,2000}?)</(?:(?:final_)?answer>|[a-z_
 _FENCE = re.compile(r"```\w{0,12}")
 _BULLET = re.compile(r"(^|\n)[ \t]{0,8}[-*•][ \t]{1,4}(?=\S)")
 _REASON_IN_BOX = re.compile(r"(?<=[\w)\]}$%]),? ?\\text ?\{,? ?(?:since|because)\b")
+_OPENED = re.compile(rf"(?:{BOX.pattern}|<\|begin_of_box\|>)[\s\"'`*_“「$]*\Z")
+_CLOSED = re.compile(r"[\s\"'`*_”」$]*(?:\}|<\|end_of_box)")
+# "To finish we add the 8 sides. So the number of diagonals is 28." behind a box
+_CONCLUDED = re.compile(
+    r"\b(?:so|hence|thus|therefore|conclusion|leaves|in fact|i get|i go with|but|bleibt|donc|c'est|quindi|portanto"
+    r"|entonces|это)\b(?:[^.!?\n]{0,70}?(?:\b(?:is|are|gives?|gets?|be|pays?|makes?|est|ist|es|é|è)|[=:]))?"
+    + VALUE
+    + r"[\s$\\)*]{0,6}[^\W\d_]{0,12}[\s.!*$]{0,4}$"
+    r"|(?:应为|正しくは|実際は)" + VALUE.replace("<value>", "<other>") + r"[\s$\\)*。.]{0,6}(?:です)?[。.]?$",
+    re.IGNORECASE,
+)
+CONCLUSION_CHARACTERS = 300
+"""A text behind a box that is longer than this is another subject."""
 
 
 def final_answer(completion: str, mode: Mode = Mode.LENIENT) -> Statement | None:
@@ -36,13 +51,12 @@ def final_answer(completion: str, mode: Mode = Mode.LENIENT) -> Statement | None
     Thoughts and what follows the next message of the user do not count (`answering`). A box that is never closed was
     cut off, so there is no answer.
     """
-    return stated_in(answering(completion, None), mode)
+    return stated_in(shown(answering(completion, None)[-SCANNED_CHARACTERS:]), mode)
 
 
 def stated_in(text: str, mode: Mode) -> Statement | None:
-    """Like `final_answer`, for a text without thoughts."""
-    text = shown(text[-SCANNED_CHARACTERS:])
-    tag = last_match(_TAG, text, max(0, len(text) - TAIL_CHARACTERS)) if mode is Mode.LENIENT else None
+    """Like `final_answer`, for a text without thoughts, comments and programs."""
+    tag = last_match(_TAG, text, max(0, len(text) - END_CHARACTERS)) if mode is Mode.LENIENT else None
     if tag is not None and tag[1].strip() and not BOX.search(text, tag.end()) and "begin_of_box" not in text:
         text = tag[1].strip()  # What stands last counts; a box in it is the answer.
     boxed = last_boxes(text if mode is Mode.STRICT else with_boxes(text))
@@ -54,7 +68,7 @@ def stated_in(text: str, mode: Mode) -> Statement | None:
     if mode is Mode.STRICT or BOX.search(text):
         return None
     text = without_code(_FENCE.sub("\n", text) if "```" in text else text)
-    text = plain(_TOKENS.sub(" ", text).strip()[-TAIL_CHARACTERS:]).strip()
+    text = plain(_TOKENS.sub(" ", text).strip()[-END_CHARACTERS:]).strip()
     answer = answer_in(EMPHASIS.sub(r"\1", text), emphasised(text))
     if not answer:
         return None
@@ -87,7 +101,7 @@ def span_of(said: Statement, text: str, start: int) -> tuple[int, int] | None:
 
     Args:
         said: of `stated_in`.
-        text: the same.
+        text: the same, with comments and programs.
         start: where that text begins in the completion.
     """
     begin, end = max(0, len(text) - SCANNED_CHARACTERS), len(text)
@@ -100,46 +114,12 @@ def span_of(said: Statement, text: str, start: int) -> tuple[int, int] | None:
     return None
 
 
-_OPENED = re.compile(rf"(?:{BOX.pattern}|<\|begin_of_box\|>)[\s\"'`*_“「$]*\Z")
-_CLOSED = re.compile(r"[\s\"'`*_”」$]*(?:\}|<\|end_of_box)")
-# ", or 13" and "I made a mistake; it should be 13" behind a box
-_VALUE = r"[\s$\\(]{0,4}(?P<value>-?\d[\d,]*(?:\.\d+)?(?:/\d+)?)"
-_OR = (
-    r"or|oder|ou bien|ou|o|u|или|lub|veya|hoặc|أو|或者?|または|또는|unless(?: it is)?|à moins que(?: ce ne soit)?"
-    r"|a menos que(?: sea)?|es sei denn,?|tenzij het(?: toch)?"
-)
-_ALSO = re.compile(
-    rf"[\s$.)\]}}]{{0,8}},?\s{{0,4}}\(?(?:{_OR})\s(?:(?:maybe|perhaps|possibly|else|ربما|vielleicht|peut-être|quizás?"
-    rf"|talvez|forse|может быть)\s)?{_VALUE}",
-    re.IGNORECASE,
-)
-_CORRECTED = re.compile(
-    r"\b(?:mistakes?|error|wrong|sorry|oops|actually|wait|guess)\b[^\n]{0,60}?"
-    r"(?:\b(?:it|this|that|the (?:answer|result|value))(?:'s| is| was)|\b(?:should|must|ought to)(?: be| have been))"
-    r"(?=[\s$\\(])" + _VALUE,
-    re.IGNORECASE,
-)
-
-
-# "To finish we add the 8 sides. So the number of diagonals is 28." behind a box
-_CONCLUDED = re.compile(
-    r"\b(?:so|hence|thus|therefore|conclusion|leaves|in fact|i get|i go with|but|bleibt|donc|c'est|quindi|portanto"
-    r"|entonces|это)\b(?:[^.!?\n]{0,70}?(?:\b(?:is|are|gives?|gets?|be|pays?|makes?|est|ist|es|é|è)|[=:]))?"
-    + _VALUE
-    + r"[\s$\\)*]{0,6}[^\W\d_]{0,12}[\s.!*$]{0,4}$"
-    r"|(?:应为|正しくは|実際は)" + _VALUE.replace("<value>", "<other>") + r"[\s$\\)*。.]{0,6}(?:です)?[。.]?$",
-    re.IGNORECASE,
-)
-CONCLUSION_CHARACTERS = 300
-"""A text behind a box that is longer than this is another subject."""
-
-
 def later_answer(said: Statement) -> str | None:
     """Another answer that the text after a box states: "... The answer is 43."; None if it states none."""
-    text = _TOKENS.sub(" ", said.after[:TAIL_CHARACTERS])
+    text = _TOKENS.sub(" ", said.after[:END_CHARACTERS])
     if not said.boxed:
         return None
-    if (other := _ALSO.match(text) or _CORRECTED.search(text[:400])) is not None:
+    if (other := begins("another", text) or says("corrected", text[:400])) is not None:
         return other["value"]
     if len(text) <= CONCLUSION_CHARACTERS and (concluded := _CONCLUDED.search(text.rstrip())) is not None:
         return concluded["value"] or concluded["other"]
@@ -147,7 +127,7 @@ def later_answer(said: Statement) -> str | None:
     stated = None if phrase is None else announced(text, phrase)
     if not stated or not is_bare(stated) or not re.search(r"\d|^[A-J]$", stated):
         return None
-    is_letter = LETTER_ALONE.fullmatch(stated) is not None
+    is_letter = IN_BRACKETS.fullmatch(stated) is not None
     has_letter = any(letter in said.text for letter in "ABCDEFGHIJ")
     return stated if is_letter == has_letter else None  # A choice's letter and its value are no two answers.
 

@@ -7,20 +7,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import NamedTuple
 
 from math_reward.grader.extraction.bare import is_bare
 from math_reward.grader.extraction.denials import is_denied
 from math_reward.grader.extraction.document import last_row
-from math_reward.grader.extraction.phrases import last_match
+from math_reward.grader.extraction.phrases import first_group, last_match
+from math_reward.grader.extraction.places import Place, first
+from math_reward.grader.extraction.unit_after import unit_after
 from math_reward.grader.extraction.whole_value import whole_of
 from math_reward.grader.words.chinese_numbers import UNITS_AFTER_DIGITS
-from math_reward.grader.words.foreign_words import CHINESE_UNIT
-from math_reward.grader.words.number_words import MULTIPLIERS, number_in_words
+from math_reward.grader.words.number_words import number_in_words
 from math_reward.grader.words.unit_expressions import quantity_at_end
-from math_reward.grader.words.units import is_unit
 
-TAIL_CHARACTERS = 200
+LIST_CHARACTERS = 200
 """How much of the end is searched for a list."""
 MAX_JOINED = 8
 """How many formulas can be one answer together."""
@@ -49,7 +48,7 @@ NUMBER = re.compile(
     r"|\d{1,3}(?:[ \u202f\xa0]\d{3})+(?:,\d{1,2})?(?![\d,])"
     r"|\d+,\d{1,2}(?![\d,]|\.\d)|\d+(?:\.\d+)?|\.\d+)"
     rf"(?:{UNITS_AFTER_DIGITS})?"
-    r"(?:\s?/\s?\d+(?:\.\d+)?)?(?:\s?\\?%|\s?percent|\s?°|\^\\circ|\^\{\\circ\})?)"
+    r"(?:\s?/\s?\d+(?:\.\d+)?)?(?:\s?\\?%|\s?‰|\s?percent|\s?°|\^\\circ|\^\{\\circ\})?)"
     # A unit may follow without a space, but no other letter and no more of the number.
     r"(?![.,]?\d|-[a-zA-Z])(?=[^a-zA-Z_]|$|(?:[cmk]?m|[km]?[gl]|s|h|ft|in|[ap]m|mph|[kM]?[NJW]|[kM]?Pa|[kMG]?Hz|[KMGkm]?[Bb]|th|st|nd|rd)(?![a-zA-Z]))"
 )
@@ -109,16 +108,6 @@ _DURATION = re.compile(r"\d{1,4} ?h(?:ours?|rs?)?,? (?:and )?\d{1,2} ?m(?:in(?:u
 _RATIO = re.compile(r"\bratio\b[^.\n]{0,60}?\b(\d{1,9}) to (\d{1,9})[.!\s]{0,3}$")
 # "1/4 (or 0.25)": both have to be the answer.
 _ALTERNATIVE = re.compile(r",? ?\(?\bor \$?(?P<value>-?[\d.,]{0,12}\d(?:/\d{1,9})?\s?\\?%?)\$?\)?[.\s]{0,3}$")
-# What belongs to a number behind it: "8:50 p.m.", "30 hours", "90 joules".
-_HALF_OF_DAY = re.compile(r"\s?[ap]\.?\s?m\b\.?", re.IGNORECASE)
-_UNIT = re.compile(
-    r"\s?(?P<unit>(?![\u3040-\u9fff])[^\W\d_]{3,16}|[ckm]m|[km]g|[mM][lL]|[kMGT]?Hz|[kM]?eV|[kMG]?Pa|[kmM][JWVN]|[NJWV](?=[.,;]?(?:\s|$))|[gsmLh](?=[.!]?\s*$))(?![\w^/*-])"
-)
-_NAME = r"[\u0400-\u052f\u0600-\u06ff\u0900-\u097f]{1,20}"
-_FOREIGN_UNIT = re.compile(rf"\s?(?P<unit>{_NAME})(?:(?:/|\sв\s|\sप्रति\s)(?P<per>{_NAME}))?")
-_CHINESE_UNIT = re.compile(rf"\s?{CHINESE_UNIT}")
-_PER = re.compile(r"\sper\s([A-Za-z]{1,16})(?![\w-])")
-_SCALE = re.compile(r"\s(?:hundred|thousand|million|billion|trillion)(?![\w-])")
 _ITEM = r"(?:[a-zA-Zα-ω](?:_?\d|[₀-₉])?\s?=\s?)?[-−]?(?:\d{1,12}(?:\.\d{1,12})?|\.\d{1,12})(?:/\d{1,9})?i?"
 _JOINT = r"(?:and|or|und|oder|et|ou|y|o|e|и|или|和|或)"
 # "The values are 0.1, 4, and 2", "n = 3 and n = 7"
@@ -140,18 +129,8 @@ _MADE = re.compile(
 _OUT_OF = re.compile(r"\d{1,9} out of $")
 
 
-class Ending(NamedTuple):
-    """What a text may end with that is a value."""
-
-    about: str
-    read: Callable[[str], str | None]
-    """None: the text does not end so; empty: it does, and has no value there."""
-    example: str
-    """A text that ends so."""
-
-
 def _listed(text: str) -> str | None:
-    tail = text[-TAIL_CHARACTERS:]
+    tail = text[-LIST_CHARACTERS:]
     listed = _LIST.search(tail) or _LABELLED_PAIR.search(tail)
     is_right_side = listed is not None and tail[listed.start()] == "=" and "=" in listed["items"]  # 2x = 10, x = 5
     if listed is None or is_right_side or is_denied(tail, listed):
@@ -160,113 +139,160 @@ def _listed(text: str) -> str | None:
 
 
 def _day(text: str) -> str | None:
-    day = _DATE.search(text[-TAIL_CHARACTERS:]) or _DURATION.search(text[-TAIL_CHARACTERS:])
+    day = _DATE.search(text[-LIST_CHARACTERS:]) or _DURATION.search(text[-LIST_CHARACTERS:])
     return None if day is None else day[0]
 
 
 def _ratio(text: str) -> str | None:
-    ratio = _RATIO.search(text[-TAIL_CHARACTERS:])
+    ratio = _RATIO.search(text[-LIST_CHARACTERS:])
     return None if ratio is None else f"{ratio[1]}:{ratio[2]}"
 
 
 def _quantity(text: str) -> str | None:
-    quantity = quantity_at_end(text[-TAIL_CHARACTERS:])
-    denied = quantity is None or is_denied(text[-TAIL_CHARACTERS:], quantity)
+    quantity = quantity_at_end(text[-LIST_CHARACTERS:])
+    denied = quantity is None or is_denied(text[-LIST_CHARACTERS:], quantity)
     return None if quantity is None or denied else quantity["value"].strip()
 
 
 def _with_alternative(text: str) -> str | None:
     other = _ALTERNATIVE.search(text[-60:])
-    value = None if other is None else _value_at_end(text[: len(text) - len(other[0])])
+    value = None if other is None else first(VALUES, _End(text[: len(text) - len(other[0])]))
     return None if other is None else "" if value is None else rf"{value} \text{{ or }} {other['value']}"
 
 
-ENDINGS = (
-    Ending("a list", _listed, "The values are 0.1, 4, and 2."),
-    Ending("a date or a duration", _day, "So it is 1 May 2019."),
-    Ending("a ratio in words", _ratio, "The ratio is 3 to 4."),
-    Ending("a number with its units", _quantity, "Its speed is 9.8 m/s^2"),
-    Ending("a value with another one", _with_alternative, "It is 1/4 (or 0.25)."),
-    Ending("the last formula or number", lambda text: _value_at_end(text), "So both have 42 apples."),
+ENDINGS: tuple[Place[str], ...] = (
+    Place("a list", _listed, "The values are 0.1, 4, and 2."),
+    Place("a date or a duration", _day, "So it is 1 May 2019."),
+    Place("a ratio in words", _ratio, "The ratio is 3 to 4."),
+    Place("a number with its units", _quantity, "Its speed is 9.8 m/s^2"),
+    Place("a value with another one", _with_alternative, "It is 1/4 (or 0.25)."),
+    Place("the last formula or number", lambda text: first(VALUES, _End(text)), "So both have 42 apples."),
 )
 """The first that a text ends with counts."""
 
 
 def values_at_end(text: str) -> str | None:
     """The value at the end, with those of its list, or the one before it if "or" joins them."""
-    found = (ending.read(text) for ending in ENDINGS)
-    return next((value for value in found if value is not None), None) or None
+    return first(ENDINGS, text)
 
 
-def _value_at_end(text: str) -> str | None:
-    formula = last_match(FORMULA, text)
-    if formula is not None and _CONDITION.search(text[max(0, formula.start() - 40) : formula.start()]):
-        earlier = last_match(FORMULA, text[: formula.start()])
-        if earlier is not None:
-            said = formula_text(earlier)
-            return formula_text(formula) if said is not None and len(said) == 1 and said.isalpha() else said
-        formula = None
-    number = _last_number(text)
-    last = max((match for match in (formula, number) if match), key=lambda match: match.end(), default=None)
-    if last is not None and (_CUT_OFF.match(text, last.end()) or _IN_OPEN_FORMULA.search(text)):
+class _End:
+    """The last formula and the last number of a text. A formula behind "for all" is a condition, and no value."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        formula, self.number = last_match(FORMULA, text), _last_number(text)
+        is_condition = formula is not None and _CONDITION.search(text[max(0, formula.start() - 40) : formula.start()])
+        self.condition = formula if is_condition else None
+        self.formula = None if is_condition else formula
+        ends = [match for match in (self.formula, self.number) if match is not None]
+        self.last = max(ends, key=lambda match: match.end(), default=None)
+
+    def before_number(self, characters: int) -> str:
+        """What stands before the last number; nothing without one."""
+        return "" if self.number is None else self.text[max(0, self.number.start() - characters) : self.number.start()]
+
+    @property
+    def is_result(self) -> bool:
+        """Whether the last number follows an equals sign."""
+        return self.before_number(2).endswith(("=", "= "))
+
+
+def _before_condition(end: _End) -> str | None:
+    earlier = None if end.condition is None else last_match(FORMULA, end.text[: end.condition.start()])
+    if end.condition is None or earlier is None:
         return None
-    if last is not None and is_denied(text, _first_of(text, last) if last is formula else last, last):
+    said = formula_text(earlier)
+    return (formula_text(end.condition) if said is not None and len(said) == 1 and said.isalpha() else said) or ""
+
+
+def _is_denied(end: _End) -> bool:
+    if end.last is None:
+        return False
+    return is_denied(end.text, _first_of(end.text, end.last) if end.last is end.formula else end.last, end.last)
+
+
+def _formula(end: _End) -> str | None:
+    formula, text = end.formula, end.text
+    if formula is None or (end.number is not None and end.number.start() >= formula.end()):
         return None
-    if formula is not None and (number is None or number.start() < formula.end()):
-        if _OPERATOR_AT_END.search(text[max(0, formula.start() - 4) : formula.start()]) or _OPERATOR_AT_BEGIN.match(
-            text, formula.end()
-        ):
-            return None  # The formula is part of a larger expression.
-        return _joined(text, formula)
-    spelled = _NUMBER_WORDS.search(text[-80:]) if last is None else None
-    if spelled is not None and number_in_words(spelled[1].lower()) is not None:
-        return spelled[1]
-    if number is None or _NAMED.search(text[max(0, number.start() - 24) : number.start()]):
-        return None
-    if _IN_A_CONDITION.search(text[max(0, number.start() - 60) : number.start()]):
-        return None
-    if _GOES_ON.match(text, number.end()):
-        return None
-    is_result = text[: number.start()].endswith(("=", "= "))
-    if not is_result and _GOES_ELSEWHERE.search(text, number.end()) and not _NAMES_IT.match(text, number.end()):
-        return None  # In 42 steps we find the answer.
-    if (made := _MADE.search(text[-160:])) is not None:
-        return made[1]
-    out_of = _OUT_OF.search(text[max(0, number.start() - 20) : number.start()])
-    if out_of:
-        return f"{out_of[0]}{number['number']}"
-    value = whole_of(text, number.start("number"), number.end("number"))
-    if value is None or _CALCULATION.fullmatch(value):
+    before = text[max(0, formula.start() - 4) : formula.start()]
+    is_part = _OPERATOR_AT_END.search(before) or _OPERATOR_AT_BEGIN.match(text, formula.end())
+    return "" if is_part else _joined(text, formula) or ""
+
+
+def _in_words(end: _End) -> str | None:
+    spelled = _NUMBER_WORDS.search(end.text[-80:]) if end.last is None else None
+    return spelled[1] if spelled is not None and number_in_words(spelled[1].lower()) is not None else None
+
+
+def _goes_elsewhere(end: _End) -> bool:
+    """Whether another clause follows the last number: "In 42 steps we find the answer"."""
+    if end.number is None or end.is_result:
+        return False
+    behind = end.number.end()
+    return _GOES_ELSEWHERE.search(end.text, behind) is not None and _NAMES_IT.match(end.text, behind) is None
+
+
+def _out_of(end: _End) -> str | None:
+    out_of = _OUT_OF.search(end.before_number(20))
+    return None if out_of is None or end.number is None else f"{out_of[0]}{end.number['number']}"
+
+
+def _number(end: _End) -> str | None:
+    number, text = end.number, end.text
+    value = None if number is None else whole_of(text, number.start("number"), number.end("number"))
+    if number is None or value is None or _CALCULATION.fullmatch(value):
         return None
     exact = _APPROXIMATED.search(text[max(0, number.start() - 60) : number.start("number")])
     if exact is not None and is_bare(exact["value"]):
         return rf"{exact['value']} \approx {value}"  # 6/36 = 1/6 ≈ 16.7%
     unit = unit_after(text, number.end("number")) if value.endswith(number["number"].strip()) else ""
     # "= 15 liters of the 24" is about what it calculates.
-    has_unit = not is_result or not text[number.end("number") + len(unit) :].startswith((" of ", " from "))
+    has_unit = not end.is_result or not text[number.end("number") + len(unit) :].startswith((" of ", " from "))
     return value + (unit if has_unit else "")
 
 
-def unit_after(text: str, end: int) -> str:
-    """The unit that stands behind a number, with the space before it; or nothing."""
-    half = _HALF_OF_DAY.match(text, end) if ":" in text[max(0, end - 6) : end] else None
-    if half is not None:
-        return half[0].rstrip(".")
-    scale = _SCALE.match(text, end)
-    if scale is not None:
-        return scale[0] + unit_after(text, scale.end())
-    if (chinese := _CHINESE_UNIT.match(text, end)) is not None:
-        return chinese[0]
-    foreign = _FOREIGN_UNIT.match(text, end)
-    if foreign is not None:
-        names = [name.lower() for name in foreign.groups() if name is not None]
-        return foreign[0] if all(is_unit(name) or name in MULTIPLIERS for name in names) else ""
-    unit = _UNIT.match(text, end)
-    rate = None if unit is None else _PER.match(text, unit.end())
-    if rate is not None and unit is not None and is_unit(unit["unit"].lower()) and is_unit(rate[1].lower()):
-        return text[end : rate.end()]
-    known = unit is not None and (is_unit(unit["unit"]) or is_unit(unit["unit"].lower()))
-    return unit[0] if unit is not None and known else ""
+def _nowhere(is_so: Callable[[_End], object]) -> Callable[[_End], str | None]:
+    """The text has no value where this is so."""
+    return lambda end: "" if is_so(end) else None
+
+
+VALUES: tuple[Place[_End], ...] = (
+    Place("a formula before its condition", _before_condition, "So it is $3k$ for all $k$."),
+    Place(
+        "nowhere, as it is cut off",
+        _nowhere(
+            lambda end: end.last and (_CUT_OFF.match(end.text, end.last.end()) or _IN_OPEN_FORMULA.search(end.text))
+        ),
+        "$x = 42$. However, we are only interested in those of them that can be divided by",
+    ),
+    Place("nowhere, as it is denied or doubted", _nowhere(_is_denied), "So it is not 42"),
+    Place("the last formula, with those joined to it", _formula, "So they are $41$ and $42$."),
+    Place("a number in words", _in_words, "So the number is forty-two."),
+    Place(
+        "nowhere: it names a question",
+        _nowhere(lambda end: _NAMED.search(end.before_number(24))),
+        "This is question 42",
+    ),
+    Place(
+        "nowhere: it is a condition", _nowhere(lambda end: _IN_A_CONDITION.search(end.before_number(60))), "If n is 42"
+    ),
+    Place(
+        "nowhere: it goes on",
+        _nowhere(lambda end: end.number and _GOES_ON.match(end.text, end.number.end())),
+        "So we get 42 ...",
+    ),
+    Place("nowhere: another clause follows", _nowhere(_goes_elsewhere), "In 42 steps we find it."),
+    Place(
+        "what is made of something",
+        lambda end: first_group(_MADE.search(end.text[-160:])),
+        "So we can make 42 cakes from the 13 eggs.",
+    ),
+    Place("a number out of another", _out_of, "So it is 6 out of 42"),
+    Place("the last number, with its unit", _number, "So both have 42 apples."),
+)
+"""The last formula or number of a text, with what belongs to it; the first place counts."""
 
 
 def values_in_last_sentence(text: str) -> list[str]:
@@ -321,10 +347,10 @@ def _last_number(text: str) -> re.Match[str] | None:
     return number
 
 
-def formulas_from(first: re.Match[str], text: str) -> str | None:
+def formulas_from(begin: re.Match[str], text: str) -> str | None:
     """A formula and those that "or", "and" or commas join to it: "$x = 3$ or $x = 4$" is not $x = 3$."""
-    answer = formula_text(first, tail=text[first.end() :])
-    end = first.end()
+    answer = formula_text(begin, tail=text[begin.end() :])
+    end = begin.end()
     while (gap := _BETWEEN.match(text, end)) and (following := FORMULA.match(text, gap.end())):
         joint = r" \text{ or } " if gap["alternative"] else ", "
         answer = f"{answer}{joint}{formula_text(following)}"

@@ -3,6 +3,7 @@
 import re
 
 from math_reward.grader.extraction.phrases import first_group
+from math_reward.grader.words.doubts import says
 from math_reward.grader.words.number_words import number_in_words
 
 _TRUTH = re.compile(
@@ -33,17 +34,13 @@ _HOW_MANY = re.compile(
 FEW_WORDS = re.compile(
     r"(?:(?:an?|the)\s)?((?:[^\W\d_]|['’-]){3,30}(?:\s(?:[^\W\d_]|['’-]){2,30}){0,2})[.!]?", re.IGNORECASE
 )
-_DOUBTED = re.compile(
-    r"\b(?:not|never|n't|doubt|deny|hardly|wonder|who|what|unclear|dunno|maybe|perhaps|if|whether|unless|tried|methods?|ways)\b",
-    re.IGNORECASE,
-)
 _ARTICLES = frozenset(["one", "ein", "eine", "eins", "un", "une", "una", "uno", "um", "uma", "один"])
-_WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
+_HYPHENATED = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 
 
 def words_alone(text: str) -> str | None:
     """The one to three words that are the whole text, if they are no sentence and in no doubt."""
-    if _DOUBTED.search(text) or _PREDICATE.search(text) or (said := FEW_WORDS.fullmatch(text)) is None:
+    if says("word", text) or _PREDICATE.search(text) or (said := FEW_WORDS.fullmatch(text)) is None:
         return None
     return with_digits(said[1])
 
@@ -67,11 +64,11 @@ def last_word(text: str) -> str | None:
     counted = first_group(_THERE_ARE.search(clause))
     if counted is not None and _is_number(counted.lower()):
         return counted
-    if any(map(str.isdigit, clause)) or _DOUBTED.search(clause):
+    if any(map(str.isdigit, clause)) or says("word", clause):
         return None
     said = first_group(_PREDICATE.search(clause[-120:]))
     said = None if said is not None and (said.endswith("ly") or clause.startswith("which")) else said
-    numbers = [word for word in _WORD.findall(clause[-200:].lower()) if _is_number(word)]
+    numbers = [word for word in _HYPHENATED.findall(clause[-200:].lower()) if _is_number(word)]
     return numbers[0] if len(numbers) == 1 and (said is None or numbers[0] in said.lower()) else said
 
 

@@ -4,17 +4,24 @@ r"""Brings sets of real numbers into one form: ``x > 2``, ``(2, \infty)``, ``\{x
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
-from math_reward.grader.errors import TooComplex, Undefined
+from math_reward.grader.errors import TooComplex
 from math_reward.grader.mathematics import corners
 from math_reward.grader.mathematics.evaluation import real_value
+from math_reward.grader.mathematics.intervals import (
+    End,
+    Interval,
+    Intervals,
+    NotOrdered,
+    complement,
+    intersection,
+    merged,
+)
 from math_reward.grader.mathematics.linear import first_degree
-from math_reward.grader.mathematics.numeric import Unknown, same_constant
 from math_reward.grader.notation.exact import exact
 from math_reward.grader.notation.syntax import (
     ZERO,
@@ -39,22 +46,6 @@ from math_reward.grader.notation.syntax import (
 )
 from math_reward.grader.words.vocabulary import INEQUALITIES, MIRRORED
 
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """An end of an interval: its value as a float, whether it is in the interval, and its tree (None for infinity)."""
-
-    value: float
-    closed: bool
-    node: Node | None = None
-
-
-Interval = tuple[End, End]
-Intervals = list[Interval]
-"""In order, disjoint, and not touching each other."""
-
-_CLOSE = 1e-9
-"""Ends that differ by less, absolutely or relatively, are compared exactly."""
 _EVERYTHING: Interval = (End(-math.inf, False), End(math.inf, False))
 
 
@@ -92,7 +83,7 @@ def real_set(node: Node) -> RealSet | None:
     """``node`` as a set of reals; None if it is not one, or its ends are not known or have no known order."""
     try:
         return _real_set(node)
-    except _NotOrdered:
+    except NotOrdered:
         return None
 
 
@@ -152,9 +143,9 @@ def _restricted(items: tuple[Node, ...]) -> RealSet | None:
         return None
     result = [_EVERYTHING]
     for part in parts:
-        result = _intersection(result, part)
+        result = intersection(result, part)
     if not result and len(parts) == 2:
-        result = _merged([*parts[0], *parts[1]])
+        result = merged([*parts[0], *parts[1]])
     return RealSet(result, domain, *names)
 
 
@@ -202,43 +193,7 @@ def first_whole(end: End, *, up: bool) -> int | None:
 def intervals(node: Node) -> Intervals | None:
     """A set of reals without a domain of its own, as intervals; None if it is not one or its ends are not known."""
     parts = _intervals(node)
-    return None if parts is None else _merged(parts)
-
-
-class _NotOrdered(ValueError):
-    """Two different ends are so close that floating point does not say which is the larger."""
-
-
-def _aligned(parts: Intervals) -> Intervals:
-    """The intervals, with one float for all ends that are the same number, whatever their trees.
-
-    Raises:
-        _NotOrdered: two ends are close and not the same.
-    """
-    ends = sorted((end for part in parts for end in part if end.node is not None), key=lambda end: end.value)
-    moved: dict[float, float] = {}
-    for before, end in itertools.pairwise(ends):
-        if end.value - before.value > _CLOSE * max(1.0, abs(end.value)) or before.node == end.node:
-            continue
-        assert before.node is not None
-        assert end.node is not None
-        if not _same_end(before.node, end.node):
-            raise _NotOrdered
-        moved[end.value] = moved.get(before.value, before.value)
-    if all(new == old for old, new in moved.items()):
-        return parts
-    return [(_moved(low, moved), _moved(high, moved)) for low, high in parts]
-
-
-def _moved(end: End, moved: dict[float, float]) -> End:
-    return replace(end, value=moved[end.value]) if end.value in moved else end
-
-
-def _same_end(left: Node, right: Node) -> bool:
-    try:
-        return same_constant(left, right)
-    except (Unknown, Undefined, TooComplex):
-        return False
+    return None if parts is None else merged(parts)
 
 
 def _intervals(node: Node) -> Intervals | None:
@@ -308,7 +263,7 @@ def _relation(node: Relation) -> Intervals | None:
         part = _inequality(operator, left, right, names)
         if part is None:
             return None
-        result = _intersection(result, part)
+        result = intersection(result, part)
     return result
 
 
@@ -357,8 +312,8 @@ def _absolute(operator: str, inside: Node, bound: Node, names: set[str]) -> Inte
     if above is None or below is None:
         return None
     if operator in ("<", "<=", "!="):
-        return _intersection(above, below)
-    return _merged([*above, *below])
+        return intersection(above, below)
+    return merged([*above, *below])
 
 
 def _side(operator: str, bound: Node) -> Intervals | None:
@@ -398,43 +353,5 @@ def _operation(node: SetOperation) -> Intervals | None:
     for part in parts[1:]:
         if part is None:
             return None
-        result = _intersection(result, part if node.operator == "intersection" else _complement(part))
-    return result
-
-
-def _intersection(left: Intervals, right: Intervals) -> Intervals:
-    result: Intervals = []
-    both = _aligned([*left, *right])
-    left, right = both[: len(left)], both[len(left) :]
-    for a_low, a_high in left:
-        for b_low, b_high in right:
-            low = max(a_low, b_low, key=lambda end: (end.value, not end.closed))
-            high = min(a_high, b_high, key=lambda end: (end.value, end.closed))
-            if low.value < high.value or (low.value == high.value and low.closed and high.closed):
-                result.append((low, high))
-    return result
-
-
-def _complement(parts: Intervals) -> Intervals:
-    result: Intervals = []
-    low = End(-math.inf, False)
-    for start, end in parts:
-        if low.value < start.value or (low.value == start.value and low.closed and not start.closed):
-            result.append((low, End(start.value, not start.closed, start.node)))
-        low = End(end.value, not end.closed, end.node)
-    if low.value < math.inf:
-        result.append((low, End(math.inf, False)))
-    return result
-
-
-def _merged(parts: Intervals) -> Intervals:
-    result: Intervals = []
-    for low, high in sorted(_aligned(parts), key=lambda part: (part[0].value, not part[0].closed)):
-        if result:
-            last_low, last = result[-1]
-            if low.value < last.value or (low.value == last.value and (low.closed or last.closed)):
-                if (high.value, high.closed) > (last.value, last.closed):
-                    result[-1] = (last_low, high)
-                continue
-        result.append((low, high))
+        result = intersection(result, part if node.operator == "intersection" else complement(part))
     return result

@@ -5,13 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from math_reward.grader.errors import NotMathematics, TooComplex
-from math_reward.grader.notation.functions import (
-    FunctionParser,
-    NameParser,
-    as_derivative,
-    function_prefix,
-    function_suffix,
-)
+from math_reward.grader.notation.functions import FunctionParser, NameParser, as_derivative
 from math_reward.grader.notation.operations import GroupParser
 from math_reward.grader.notation.syntax import (
     Applied,
@@ -30,7 +24,7 @@ from math_reward.grader.notation.syntax import (
 )
 from math_reward.grader.notation.tokens import END, MAX_NESTING, Token
 from math_reward.grader.notation.values import ORDINALS, NumberParser, negated, number_literal
-from math_reward.grader.words.functions import SPELLED, SYMPY_NAMES
+from math_reward.grader.words.functions import SPELLED, SYMPY_NAMES, function_prefix, function_suffix
 from math_reward.grader.words.units import CERTAIN_SYMBOLS, PLAIN_UNITS, is_unit
 from math_reward.grader.words.vocabulary import BIG_OPERATORS, CONSTANTS, GREEK, RELATIONS, SET_OPERATIONS
 

@@ -16,8 +16,8 @@ from math_reward.grader.notation.syntax import Collection, Node, Number, Relatio
 MAX_VALUES = 64
 MAX_DECLARATIONS = 4
 
-_NAME = r"(?:[a-zA-Z]|\\(?:alpha|beta|gamma|lambda|mu|theta|ell|tau|omega))(?:_\{?\d\}?)?"
-_NAMES = rf"{_NAME}(?: ?, ?{_NAME}){{0,3}}"
+_LETTER = r"(?:[a-zA-Z]|\\(?:alpha|beta|gamma|lambda|mu|theta|ell|tau|omega))(?:_\{?\d\}?)?"
+_LETTERS = rf"{_LETTER}(?: ?, ?{_LETTER}){{0,3}}"
 _SET = (
     r"(?:\\math(?:bb|bf) ?\{? ?(?P<set>[ZNRQC]) ?\}?|(?P<plain>[ZNRQC])(?![a-zA-Z]))"
     r"(?P<part>(?: ?\^ ?\{? ?[+*] ?\}?| ?_ ?\{? ?(?:\+|0|> ?0|\\ge ?[01]|>= ?[01]) ?\}?){0,2})"
@@ -28,16 +28,16 @@ _KIND = (
     r"(?: numbers?| constants?)?"
 )
 _RANGES = (
-    rf"(?P<names>{_NAMES}) ?\\in ?{_SET}",
-    rf"(?P<names>{_NAME}) ?(?:=|\\in ?\\\{{) ?(?P<list>{_INTEGER}(?: ?, ?(?:{_INTEGER}|\\ldots|\.\.\.)){{1,40}})"
+    rf"(?P<names>{_LETTERS}) ?\\in ?{_SET}",
+    rf"(?P<names>{_LETTER}) ?(?:=|\\in ?\\\{{) ?(?P<list>{_INTEGER}(?: ?, ?(?:{_INTEGER}|\\ldots|\.\.\.)){{1,40}})"
     r"(?: ?\\\})?",
     rf"(?P<low>{_INTEGER}) ?(?:\\le|<=) ?(?P<names>[i-np]) ?(?:\\le|<=) ?(?P<high>{_INTEGER})",
     r"(?P<names>[i-np]) ?(?:\\ge|>=) ?(?P<least>[01])",
-    rf"(?P<names>{_NAMES}) (?:(?:is|are) )?(?:an? |any |arbitrary |some )?{_KIND}",
-    rf"(?:an? |any |all |every |some |arbitrary ){{0,2}}{_KIND} (?P<names>{_NAMES})",
+    rf"(?P<names>{_LETTERS}) (?:(?:is|are) )?(?:an? |any |arbitrary |some )?{_KIND}",
+    rf"(?:an? |any |all |every |some |arbitrary ){{0,2}}{_KIND} (?P<names>{_LETTERS})",
 )  # fmt: skip
 # Of "a x, a \\in R" the x is a factor, and no parameter.
-_BEFORE = rf"(?: ?[,;:(] ?| (?=[a-zA-Z\\0-9-])(?!{_NAME} ?,)|(?<=\)) ?| ?(?=\\text))"
+_BEFORE = rf"(?: ?[,;:(] ?| (?=[a-zA-Z\\0-9-])(?!{_LETTER} ?,)|(?<=\)) ?| ?(?=\\text))"
 _WORDS = (
     r"(?:\\text ?\{ ?)?(?:,? ?(?:for|where|with) )?(?:(?:all|any|some|every|each|arbitrary) ){0,2}(?:constants? )?"
     r"(?:\} ?)?"
@@ -50,7 +50,7 @@ _INSIDE = (
     re.compile(rf" ?, ?{_RANGES[0]}(?= ?(?:,|;|\\text ?\{{ ?,? ?or|or ))"),
 )
 _ANYWHERE = tuple(re.compile(rf"(?<![a-zA-Z\\]){form}(?![a-zA-Z])") for form in (_RANGES[0], *_RANGES[4:]))
-_NO_KIND = re.compile(rf"\bfor (?:some|any|all|every|each|arbitrary) (?P<names>{_NAMES})(?![a-zA-Z])")
+_NO_KIND = re.compile(rf"\bfor (?:some|any|all|every|each|arbitrary) (?P<names>{_LETTERS})(?![a-zA-Z])")
 _TEXT_BRACES = re.compile(r"(?:\\text\w* ?\{|\}| )+")
 # A text without one of these declares nothing.
 _HINT = re.compile(

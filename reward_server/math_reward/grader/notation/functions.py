@@ -27,7 +27,7 @@ from math_reward.grader.notation.syntax import (
 )
 from math_reward.grader.notation.tokens import END, Grammar, Token
 from math_reward.grader.notation.values import product_of, spoken, words
-from math_reward.grader.words.functions import SPELLED, SYMPY_NAMES, known
+from math_reward.grader.words.functions import SPELLED, SYMPY_NAMES, function_prefix, function_suffix, known
 from math_reward.grader.words.vocabulary import BIG_OPERATORS, CONSTANTS, GREEK, RELATIONS
 
 ARRANGEMENTS = ("C", "A", "P")
@@ -206,6 +206,9 @@ class FunctionParser(Grammar):
         factors = [self._signed_power()]
         while self._starts_factor():
             token = self.top
+            if len(factors) == 1 and isinstance(factors[0], Number) and (root := self._root_before_letter()):
+                factors.append(root)  # cos 8√2 t
+                continue
             if token.kind in ("(", "[", "|") or (token.kind in ("command", "word") and token.value in _FUNCTIONS):
                 break
             if self.at_differential():
@@ -216,6 +219,17 @@ class FunctionParser(Grammar):
             return (Quotient(product_of(factors), self._power()),)
         return (product_of(factors),)
 
+    def _root_before_letter(self) -> Node | None:
+        r"""The root between a number and a letter, ``8\sqrt2 t``; None if something else is next."""
+        if not self.is_command("sqrt") or self.top.spaced:
+            return None
+        start = self.mark()
+        root = self._power()
+        if self.top.kind == "word" and len(self.top.value) == 1 and not self.at_differential():
+            return root
+        self.reset(start)
+        return None
+
 
 _NAMED_FUNCTIONS = {"\\zeta": "zeta", "\\Gamma": "gamma"}
 _SHORT_GREEK = ("mu", "nu")
@@ -225,10 +239,6 @@ SHORT_WORDS = frozenset(
         "yes", "no", "odd", "all", "any", "one", "two", "six", "ten", "the", "of", "is", "it", "to", "by",
         "none", "nan", "zoo", "not", "and", "or", "true", "red", "blue", "even", "zero", "four", "five", "nine", "dne",
     ]
-)  # fmt: skip
-_SPLITTABLE = (
-    "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "sqrt", "sin", "cos", "tan", "cot", "sec", "csc", "log",
-    "ln",
 )  # fmt: skip
 
 
@@ -381,16 +391,3 @@ class NameParser(Grammar):
             if plain and (self.at_separator() or self.at_closing() or self.is_word("or")):
                 return spoken(plain)
         raise NotMathematics(f"the words {value!r} stand where a number or a variable should")
-
-
-def function_suffix(word: str) -> str | None:
-    """The ``sin`` of ``xsin``."""
-    return next((name for name in _SPLITTABLE if word.endswith(name) and len(word) - len(name) in (1, 2)), None)
-
-
-def function_prefix(word: str) -> str | None:
-    """The ``sin`` of ``sinx``: people forget the space."""
-    for name in _SPLITTABLE:
-        if word.startswith(name) and (len(word) - len(name) in (1, 2) or word[len(name) :] in GREEK):
-            return name
-    return None

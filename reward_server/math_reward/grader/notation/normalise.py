@@ -26,6 +26,7 @@ _DELIMITED = (
 )
 
 _PLAIN = re.compile(r"(?!\s*\*\*)(?!.*\)\s*U)[0-9a-zA-Z+*/=()\-., ]*")
+_NEEDLESS_SPACE = re.compile(r"(?<![0-9a-zA-Z]) | (?![0-9a-zA-Z])")
 
 
 def normalise(text: str) -> str:
@@ -83,6 +84,3 @@ def without_delimiters(text: str) -> str:
 def compact(text: str) -> str:
     """A normalised text without white space that cannot matter; two texts are compared in this form."""
     return _NEEDLESS_SPACE.sub("", text)
-
-
-_NEEDLESS_SPACE = re.compile(r"(?<![0-9a-zA-Z]) | (?![0-9a-zA-Z])")

@@ -262,14 +262,14 @@ class SumParser(Grammar):
         return product_of(factors)
 
     def _starts_power(self, before: Node) -> bool:
-        """Whether a factor begins without a sign: the second power of ``2^6 3^5``, the second factorial
-        of ``5! 3!``, or a number after ``d/dx``.
+        """Whether a factor begins without a sign: the second power of ``2^6 3^5`` or ``π 2^6``, the second
+        factorial of ``5! 3!``, or a number after ``d/dx``.
         """
         if isinstance(before, Call) and before.function == "derivative by":
             return self.top.kind == "number"
         if self.top.kind == "number" and isinstance(before, Call) and before.function == "factorial":
             return self.peek().kind in ("^", "!")
-        repeated = isinstance(before, Power) and isinstance(before.base, Number)
+        repeated = (isinstance(before, Power) and isinstance(before.base, Number)) or before == Constant("pi")
         if self.top.kind != "number" or self.peek().kind != "^":
             return False
         return repeated or self._has_letters(self.peek(3) if self.peek(2).kind == "{" else self.peek(2))

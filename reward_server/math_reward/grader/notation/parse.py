@@ -16,6 +16,7 @@ from fractions import Fraction
 
 from math_reward.grader.errors import NotMathematics, TooComplex
 from math_reward.grader.notation.atoms import AtomParser
+from math_reward.grader.notation.labelled import labelled, names_another, numbered
 from math_reward.grader.notation.normalise import normalise
 from math_reward.grader.notation.operations import SumParser
 from math_reward.grader.notation.remarks import restricts
@@ -36,7 +37,6 @@ from math_reward.grader.notation.syntax import (
 )
 from math_reward.grader.notation.tokens import END, MAX_DIGITS, Token, tokenise
 from math_reward.grader.notation.values import CLOCK, TEXT_COMMAND, MeasureParser, clock_time, spoken, unwrapped, words
-from math_reward.grader.words.foreign_words import IDEOGRAPH
 from math_reward.grader.words.functions import SPELLED
 from math_reward.grader.words.vocabulary import (
     INEQUALITIES,
@@ -47,85 +47,10 @@ from math_reward.grader.words.vocabulary import (
     RELATIONS,
 )
 
-MAX_PARTS = 12
-
-_NUMBERINGS = (
-    tuple("123456789"), tuple("abcdefgh"), ("i", "ii", "iii", "iv", "v", "vi"), ("I", "II", "III", "IV", "V"),
-)  # fmt: skip
-_NUMBER = re.compile(r"(?:^|(?<=[\s;,.。}$]))\( ?([1-9a-h]|[ivIV]{1,4}) ?\) ?[:.、]? ?")
-_DIVISION = re.compile(r"[,;，；。]")
-_LABELLED = re.compile(
-    rf"(?:\\text ?\{{ ?)?(?P<label>[{IDEOGRAPH}][{IDEOGRAPH}A-Za-z]{{0,11}}) ?(?:\}} ?)?"
-    r"(?P<is>为|是|等于|[:=]|(?:\\text ?\{ ?(?:为|是|等于) ?\}))? ?"
-    rf"(?P<value>[^{IDEOGRAPH}]{{1,300}}(?:\\text ?\{{ ?[{IDEOGRAPH}]{{1,4}} ?\}})?)$"
-)
-_COPULA = re.compile("(?:分别)?(?:等于|为|是)$")
-# "more than", "not", "about", "or": with these the value is not the answer.
-_NUMERAL = "一二两三四五六七八九十百千万"
-_NO_LABEL = re.compile(
-    "[不非未没无约或超至错误假伪否负]|[大小多少高低]于|可能|以[上下内外]|左右|[最更][多少]$|另一|其他|其它"
-    # The value of something else: half, double, the square, the answer and one.
-    rf"|半(?!径|圆|轴|球|长|短|年|月|天|焦|周)|倍(?!数)|平方|立方|倒数|相反数|[加减乘除][以上去掉]?[{_NUMERAL}]"
-    "|反过来|翻[倍番]|阶乘|开方|开根"
-)
-_OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
-
-
-def names_another(label: str) -> bool:
-    """Whether Chinese words before a value name something else than the answer, or doubt it."""
-    return _NO_LABEL.search(label) is not None
-
-
-def numbered(text: str) -> list[str] | None:
-    """The answers to the questions (1), (2) ... in order; None if the text is not numbered like this."""
-    marks = list(_NUMBER.finditer(text))
-    if not 2 <= len(marks) <= MAX_PARTS or marks[0].start() != 0:
-        return None
-    names = tuple(mark[1] for mark in marks)
-    if not any(names == numbering[: len(names)] for numbering in _NUMBERINGS):
-        return None
-    ends = [mark.start() for mark in marks[1:]] + [len(text)]
-    answers = [text[mark.end() : end].strip(" ,;.。") for mark, end in zip(marks, ends, strict=True)]
-    return answers if all(answers) else None
-
-
-def labelled(text: str) -> list[tuple[str, str]] | None:
-    """The parts of a text in which Chinese words name each value: the name ("" if a part has none) and the value."""
-    parts = [part.strip() for part in _divided(text)]
-    if not 1 <= len(parts) <= MAX_PARTS:
-        return None
-    named: list[tuple[str, str]] = []
-    for part in parts:
-        match = _LABELLED.fullmatch(part)
-        if match is not None:
-            label = _COPULA.sub("", match["label"])
-            if not label or names_another(label):
-                return None
-            named.append((label, match["value"].strip()))
-        elif re.search(f"[{IDEOGRAPH}]", part) or not part:
-            return None
-        else:
-            named.append(("", part))
-    return named if any(label for label, _ in named) else None
-
-
-def _divided(text: str) -> list[str]:
-    """``text``, split at the commas outside brackets."""
-    parts: list[str] = []
-    depth, start = 0, 0
-    for index, character in enumerate(text):
-        depth += (character in _OPENING) - (character in _CLOSING)
-        if depth == 0 and _DIVISION.match(character):
-            parts.append(text[start:index])
-            start = index + 1
-    parts.append(text[start:])
-    return parts
-
-
 MAX_CHARACTERS = 2_000
 
 _PROSE = re.compile(r"(?=[^A-Za-z]*[A-Za-z])[\w\s.,'()\-:;!?/\"&]*")
-_WORD = re.compile(r"[a-z']+")
+_ENGLISH_WORD = re.compile(r"[a-z']+")
 _APPROXIMATION = re.compile(
     r"\\text ?\{ ?[(,]? ?(?:or )?(?:approximately|approx\.?|about|roughly|i\.e\.) ?\}(?P<number> ?-?[\d.,]{1,40})"
     r"(?:\\text ?\{[^{}]{0,60}\}|\))? ?$"
@@ -231,7 +156,7 @@ def _names_another_value(words: str) -> bool:
     words = words.lower()
     if (not words.isascii() and names_another(words)) or _GLUED.search(words):
         return True
-    return not NO_LABELS.isdisjoint(_WORD.findall(words)) or _ANOTHER_VALUE.search(words) is not None
+    return not NO_LABELS.isdisjoint(_ENGLISH_WORD.findall(words)) or _ANOTHER_VALUE.search(words) is not None
 
 
 class Parser(MeasureParser, SumParser, AtomParser):
@@ -251,7 +176,7 @@ class Parser(MeasureParser, SumParser, AtomParser):
     def _drop_leading_words(self) -> None:
         start = self.mark()
         while self.top.kind in ("text", "word", ":"):
-            content = _WORD.findall(self.top.value.lower())
+            content = _ENGLISH_WORD.findall(self.top.value.lower())
             single = self.top.kind == "word" and (len(self.top.value) == 1 or self.top.value in SPELLED)
             unread = not content and any(character.isalpha() for character in self.top.value)
             if single or unread or not all(word in LEADING for word in content) or self.peek().kind in ("^", "_"):
@@ -309,7 +234,7 @@ class Parser(MeasureParser, SumParser, AtomParser):
             return
         if self.top.kind not in ("text", "word"):
             return
-        first = _WORD.findall(self.top.value.lower())
+        first = _ENGLISH_WORD.findall(self.top.value.lower())
         if not first or first[0] not in QUALIFIERS or NEGATIONS.intersection(first):
             return
         if first[0] in ("if", "unless", "provided") and not symbols(before):
@@ -317,7 +242,7 @@ class Parser(MeasureParser, SumParser, AtomParser):
         depth = 0
         remark: list[Token] = []
         while self.top is not END and not (depth == 0 and self.at_separator()):
-            if NEGATIONS.intersection(_WORD.findall(self.top.value.lower())):
+            if NEGATIONS.intersection(_ENGLISH_WORD.findall(self.top.value.lower())):
                 raise NotMathematics("a remark after the formula takes it back")
             depth += (self.top.kind in ("(", "[", "{", "\\{")) - (self.top.kind in (")", "]", "}", "\\}"))
             remark.append(self.advance())

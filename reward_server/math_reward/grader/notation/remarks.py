@@ -18,7 +18,7 @@ from math_reward.grader.notation.syntax import (
 from math_reward.grader.notation.tokens import Token
 from math_reward.grader.words.vocabulary import INEQUALITIES, RELATIONS
 
-_WORD = re.compile(r"[a-z]+")
+_ENGLISH_WORD = re.compile(r"[a-z]+")
 _ELSEWHERE = frozenset(
     ["or", "else", "otherwise", "removed", "only", "top", "unless", "but", "without", "minus", "plus"]
 )
@@ -32,10 +32,15 @@ _DOMAINS = frozenset(["interval", "domain", "field", "set", "real", "reals", "in
 
 def restricts(remark: Sequence[Token], before: Node) -> bool:
     """Whether a remark takes something of ``before`` away, gives another value elsewhere, or calculates with it."""
-    words = {word for token in remark if token.kind in ("text", "word") for word in _WORD.findall(token.value.lower())}
+    words = {
+        word
+        for token in remark
+        if token.kind in ("text", "word")
+        for word in _ENGLISH_WORD.findall(token.value.lower())
+    }
     if words & _ELSEWHERE:
         return True
-    first = _WORD.findall(remark[0].value.lower())[0]
+    first = _ENGLISH_WORD.findall(remark[0].value.lower())[0]
     if first in ("over", "on"):
         following = remark[1] if len(remark) > 1 else remark[0]
         is_set = following.kind in ("number set", "(", "[", "\\{") or following.value in ("R", "Q", "Z", "C", "N")

@@ -78,11 +78,13 @@ _SIGNS = {html5[f"{name};"]: rf"\{name} " for name in _NAMED.split()} | {
     for sign in signs
 }
 # "84 संतरे", "39টি", "20 км/ч": a number and what is counted or measured, in a script that no formula has.
-_NAME = (
+_FOREIGN_NAME = (
     r"[\u0400-\u052f\u0590-\u06ff\u0900-\u0e7f\u10a0-\u10ff]"
     r"(?:[^\W\d_²³]|(?![^\W\d_])[\u0900-\u0e7f\u0610-\u065f]){0,24}[²³]?"
 )
-_COUNTED = re.compile(rf"^(\W{{0,3}}\d[\d.,/]{{0,20}})\s?({_NAME})(?:(?:/| в | प्रति )({_NAME}))?[।.]?\Z")
+_COUNTED = re.compile(
+    rf"^(\W{{0,3}}\d[\d.,/]{{0,20}})\s?({_FOREIGN_NAME})(?:(?:/| в | प्रति )({_FOREIGN_NAME}))?[।.]?\Z"
+)
 _NO_THING = re.compile("тыс|млн|млрд|дюжин|दर्जन|нет|не(?:т|вер|прав)|ошиб|गलत|नहीं|خطأ|خاطئ|ليس")
 _FOREIGN_DIGIT = re.compile(r"[^\D0-9]")
 _SIGN = re.compile("[" + re.escape("".join(_SIGNS)) + "]")

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from math_reward.grader.notation.values import TEXT_COMMAND
 
-_WORD = re.compile(r"[^\W\d_]{2,}|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_WORD_OR_IDEOGRAPH = re.compile(r"[^\W\d_]{2,}|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _CONDITION = "条件"
 """An ending ("condition") that may be left out: 充分不必要条件 is 充分不必要."""
 _COMMAND = re.compile(r"\\[a-zA-Z]+")
@@ -32,7 +32,7 @@ def wording(normal: str) -> Wording | None:
     words: list[str] = []
     between: list[str] = [""]
     position = 0
-    for match in _WORD.finditer(_COMMAND.sub(lambda m: "\0" * len(m[0]), text)):
+    for match in _WORD_OR_IDEOGRAPH.finditer(_COMMAND.sub(lambda m: "\0" * len(m[0]), text)):
         between[-1] = _bare(text[position : match.start()], "")
         words.append(match[0].lower())
         between.append("")

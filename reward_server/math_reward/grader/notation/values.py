@@ -41,7 +41,7 @@ from math_reward.grader.words.vocabulary import NEGATIONS, PHRASES, QUALIFIERS
 
 CLOCK = re.compile(r"\s*(\d{1,2})(?::([0-5]\d)(?::([0-5]\d))?|(?= ?[AaPp]\.? ?[Mm]))\s*(?:([AaPp])\.?\s*[Mm]\.?\s*)?")
 TEXT_COMMAND = re.compile(r"\\(?:text\w*|mbox|hbox|mathrm|mathbf|mathit|emph|operatorname|bold|underline)\s*(?=\{)")
-_WORD = re.compile(r"(?<![^\W\d_])(?!(?:and|or)\b)[^\W\d_]{2}")
+_TWO_LETTERS = re.compile(r"(?<![^\W\d_])(?!(?:and|or)\b)[^\W\d_]{2}")
 _ARTICLE = re.compile(rf"^(?:[Aa]n? (?!(?:{'|'.join(WORDS)})\b)|[Tt]he )(?=[A-Za-z]{{2}})")
 _TRUTHS = ("yes", "no", "true", "false")
 # "Yes, it is", "no, it is not": a clause that says the same; not "yes, no" and not "yes, it is not".
@@ -51,6 +51,15 @@ _AFTER_A_TRUTH = re.compile(
 )
 # It begins where white space begins, so that not each space of many searches the others.
 _DIVISION = re.compile(r"(?<!\s)\s+(?:[,;]\s*(?:and\s+)?|and\s+)|[,;]\s*(?:and\s+)?")
+ORDINALS = ("st", "nd", "rd", "th")
+_MEASURED_WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
+_POWER = re.compile(r"\^\{?-?\d{1,2}\}?")
+_ALSO_UNITS = ("min", "sec", "in", "rad", "h", "s")
+_CURRENCIES = ("\\$", "$", "€", "£", "¥", "₹", "¢")
+_RELATION = re.compile(r"^[-^]|[<>=+!~?]")
+_TEMPERATURES = {"degree celsius": "celsius", "degree fahrenheit": "fahrenheit", "degree coulomb": "celsius",
+                 "degree farad": "fahrenheit"}  # fmt: skip
+"""What the names of a degree and its scale name together; C and F alone are coulomb and farad."""
 
 
 def words(text: str) -> str:
@@ -62,7 +71,7 @@ def words(text: str) -> str:
     if text.startswith("(") and text.endswith(")"):
         text = text[1:-1].strip()
     text = _ARTICLE.sub("", text)
-    return text.lower() if _WORD.search(text) else text
+    return text.lower() if _TWO_LETTERS.search(text) else text
 
 
 def unwrapped(text: str) -> str:
@@ -151,9 +160,6 @@ def product_of(factors: list[Node]) -> Node:
     return Product(tuple(factors))
 
 
-ORDINALS = ("st", "nd", "rd", "th")
-
-
 class NumberParser(Grammar):
     """Reads numbers."""
 
@@ -213,16 +219,6 @@ class NumberParser(Grammar):
         if braced:
             self.expect("}")
         return digits
-
-
-_MEASURED_WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
-_POWER = re.compile(r"\^\{?-?\d{1,2}\}?")
-_ALSO_UNITS = ("min", "sec", "in", "rad", "h", "s")
-_CURRENCIES = ("\\$", "$", "€", "£", "¥", "₹", "¢")
-_RELATION = re.compile(r"^[-^]|[<>=+!~?]")
-_TEMPERATURES = {"degree celsius": "celsius", "degree fahrenheit": "fahrenheit", "degree coulomb": "celsius",
-                 "degree farad": "fahrenheit"}  # fmt: skip
-"""What the names of a degree and its scale name together; C and F alone are coulomb and farad."""
 
 
 class MeasureParser(Grammar):

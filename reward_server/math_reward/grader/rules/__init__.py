@@ -20,13 +20,12 @@ from math_reward.grader.rules.expressions import has_integral, same_expression, 
 from math_reward.grader.rules.labels import same_but_for_labels
 from math_reward.grader.rules.quantities import has_quantity, is_based, same_digits, same_quantity
 from math_reward.grader.rules.relations import (
-    has_system,
     same_congruence,
     same_ratio,
     same_relation,
     same_set,
-    same_system,
 )
+from math_reward.grader.rules.systems import has_system, same_system
 from math_reward.grader.rules.trees import has_sign
 
 __all__ = ["RULES"]

@@ -18,6 +18,7 @@ from math_reward.grader.notation.texts import wording
 from math_reward.grader.verdict import Options, Stage
 
 _KNOWN = frozenset(["yes", "no", "true", "false", "odd", "even", "undefined"])
+_ORDER = (Stage.STRING, Stage.EXACT, Stage.STRUCTURE, Stage.NUMERIC, Stage.SYMPY)
 
 
 def is_open(node: Node) -> bool:
@@ -25,9 +26,6 @@ def is_open(node: Node) -> bool:
     if isinstance(node, Symbol):
         return "\u3400" <= node.name[0] <= "\u9fff"
     return isinstance(node, Text) and node.text not in _KNOWN and wording(node.text) is not None
-
-
-_ORDER = (Stage.STRING, Stage.EXACT, Stage.STRUCTURE, Stage.NUMERIC, Stage.SYMPY)
 
 
 class Rule(NamedTuple):

@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from math_reward.grader.errors import TooComplex, Undefined
+from math_reward.grader.words.vocabulary import GREEK
 
 MAX_FACTORIAL = 2_500
 """The largest number whose factorial is calculated exactly."""
@@ -285,3 +286,21 @@ def known(name: str) -> Function:
 
 
 _UNKNOWN = Function()
+
+_SPLITTABLE = (
+    "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "sqrt", "sin", "cos", "tan", "cot", "sec", "csc", "log",
+    "ln",
+)  # fmt: skip
+
+
+def function_suffix(word: str) -> str | None:
+    """The ``sin`` of ``xsin``."""
+    return next((name for name in _SPLITTABLE if word.endswith(name) and len(word) - len(name) in (1, 2)), None)
+
+
+def function_prefix(word: str) -> str | None:
+    """The ``sin`` of ``sinx``: people forget the space."""
+    for name in _SPLITTABLE:
+        if word.startswith(name) and (len(word) - len(name) in (1, 2) or word[len(name) :] in GREEK):
+            return name
+    return None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from math_reward.grader.words.doubts import says
+
 _YES = "yes true ja oui sí sim да 是 是的 はい 예 네 evet نعم हाँ हां đúng"
 _NO = "no false nein non não нет 否 不是 いいえ 아니요 hayır لا नहीं không"
 _TRUTHS = {
@@ -15,11 +17,7 @@ WORD = "|".join(sorted({*_YES.split(), *_NO.split()}, key=len, reverse=True))
 _DRESS = re.compile(r"\\text\s?\{([^{}]*)\}")
 SAID = re.compile(rf"(?<![\w'])(?:{WORD})(?!\w)(?=\]|\s?[.,;:!—–。，、،।！]|\W{{0,3}}\Z)", re.IGNORECASE)
 # "No, it has none" and not "Yes and no", "No, wait".
-_FIRST = re.compile(
-    rf"(?:\\text ?\{{ ?)?(?P<word>{WORD})(?: ?\}})? ?[,.;:—–，،。।]"
-    r"(?!.*\b(?:wait|actually|but|however|or|maybe|perhaps|may|might|rather|incorrect|wrong)\b)",
-    re.IGNORECASE,
-)
+_FIRST = re.compile(rf"(?:\\text ?\{{ ?)?(?P<word>{WORD})(?: ?\}})? ?[,.;:—–，،。।]", re.IGNORECASE)
 # "Yes, it is not" contradicts itself.
 _SHORT_SENTENCE = re.compile(
     r"[ }]*(?:it|that|this|he|she|they|there|we|you)[ }]*(?:is|are|was|were|does|do|did|can|will|has|have)( not"
@@ -30,10 +28,6 @@ _STATEMENT = re.compile(
     r"\b(?:statement|claim|proposition|assertion|series|limit|sequence|integral)\b[^.\n]{0,20}?"
     r"\b(?P<truth>is (?:not )?(?:true"
     r"|false|correct|incorrect)|holds|does not hold|does not exist|exists|converges|diverges)[.\s]{0,3}\Z",
-    re.IGNORECASE,
-)
-_DOUBT = re.compile(
-    r"\b(?:wait|actually|however|maybe|perhaps|depends|may|might|unsure|guess|not sure|cannot say|hmm)\b",
     re.IGNORECASE,
 )
 # "So yes." and not "It would be wrong to say no."
@@ -59,7 +53,7 @@ def same_truth(reference: str, answer: str) -> bool | None:
 def first_truth(text: str) -> bool | None:
     """The yes or no that a text begins with, if nothing behind it says another or doubts it."""
     first = _FIRST.match(text)
-    if first is None:
+    if first is None or says("yes", text[first.end() :].partition("\n")[0]):
         return None
     words = list(SAID.finditer(text))
     if len(words) > 1 and words[-1].end() > len(text.rstrip(" .}!")) - 1:
@@ -71,7 +65,7 @@ def first_truth(text: str) -> bool | None:
 
 def is_doubted(text: str) -> bool:
     """Whether a text doubts or corrects what it says."""
-    return _DOUBT.search(text) is not None
+    return says("truth", text) is not None
 
 
 def stated_truth(text: str) -> bool | None:
