@@ -8,6 +8,7 @@ from openrlhf.trainer.ray import launcher, ppo_actor
 from openrlhf_gtpo.cpu import torch_cuda
 from openrlhf_gtpo.cpu.shared_prompts import SharedPromptsActor, loader
 from openrlhf_gtpo.cpu.sleep import name_gpu
+from openrlhf_gtpo.cpu.zero_gradients import CpuPolicyTrainer
 from openrlhf_gtpo.host import replace
 from openrlhf_gtpo.policy.actor import PolicyActor, ReferenceActor
 
@@ -25,12 +26,14 @@ class CpuModel:
 
     def init_model_from_pretrained(self, strategy: Any, *args: Any, **kwargs: Any) -> Any:
         name_gpu()
-        strategy.args.ds.attn_implementation = "eager"
+        strategy.args.ds.attn_implementation = "sdpa"
         return super().init_model_from_pretrained(strategy, *args, **kwargs)  # type: ignore[misc]
 
 
 class CpuPolicyActor(CpuModel, PolicyActor):
     """The policy actor. The class is in this module so that unpickling it imports the module."""
+
+    trainer = CpuPolicyTrainer
 
     def init_model_from_pretrained(self, strategy: Any, *args: Any, **kwargs: Any) -> Any:
         """As OpenRLHF's, with our loader of micro-batches."""

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch.utils.data import DataLoader, RandomSampler
 
+from openrlhf_gtpo.cpu.zero_gradients import teaches
 from openrlhf_gtpo.policy.layout import layout, pays, sees_by_mask
 from openrlhf_gtpo.policy.rotary import PreciseActor
 
@@ -14,8 +15,8 @@ LENGTHS = ("total_length", "response_length")
 
 
 class PromptsTogether(RandomSampler):
-    """Shuffles responses as torch does. Where it pays it then brings those to one prompt together, within each update,
-    whose gradient is a sum over its responses in any order."""
+    """Shuffles responses as torch does, and orders those of each update, whose gradient is a sum over its responses in
+    any order: those to one prompt together where it pays, and first those without a gradient."""
 
     def __init__(self, items: Any, update: int) -> None:
         """``items``: OpenRLHF's replay buffer. ``update``: responses of an update on this rank."""
@@ -31,8 +32,10 @@ class PromptsTogether(RandomSampler):
                 groups.setdefault(self.items[i].prompts[0], []).append(i)
             total, own = ({i: int(getattr(self.items[i], name)) for i in window} for name in LENGTHS)
             widths = [total[group[0]] - own[group[0]] + sum(own[i] for i in group) for group in groups.values()]
-            if pays(len(groups), max(widths), len(window), max(total.values())):
-                order[begin : begin + self.update] = [i for group in groups.values() for i in group]
+            together = pays(len(groups), max(widths), len(window), max(total.values()))
+            units = [*groups.values()] if together else [[i] for i in window]
+            units.sort(key=lambda unit: any(teaches(self.items[i]) for i in unit))
+            order[begin : begin + self.update] = [i for unit in units for i in unit]
         return iter(order)
 
 

@@ -85,7 +85,7 @@ def _for_a_cpu(make: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, A
     def made_for_a_cpu(*args: Any, **kwargs: Any) -> dict[str, Any]:
         config = make(*args, **kwargs)
         if "optimizer" in config:
-            config["optimizer"]["params"]["torch_adam"] = True
+            config["optimizer"]["params"] |= {"torch_adam": True, "fused": True}
         # When ZeRO-3 gathers several parameters at once, it waits for the last one only. On a GPU's stream the others
         # are done by then. gloo uses two threads, and a late one overwrites weights that were loaded meanwhile.
         config["zero_optimization"]["stage3_allgather_sequential"] = True

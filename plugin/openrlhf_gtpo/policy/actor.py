@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import ray
 import torch
@@ -103,9 +103,11 @@ def without_sleep_buffers(optimizer: torch.optim.Optimizer) -> Iterator[None]:
 class PolicyActor(LowPort, plain_class(ppo_actor.PolicyModelActor)):  # type: ignore[misc]
     """OpenRLHF's policy actor with our trainer."""
 
+    trainer: ClassVar = PolicyTrainer
+
     def init_model_from_pretrained(self, *args: Any, **kwargs: Any) -> Any:
         """As OpenRLHF's, with our trainer."""
-        replace(ppo_actor, ActorPPOTrainer=PolicyTrainer)  # OpenRLHF's method creates the trainer by this name
+        replace(ppo_actor, ActorPPOTrainer=self.trainer)  # OpenRLHF's method creates the trainer by this name
         return super().init_model_from_pretrained(*args, **kwargs)
 
     def save_checkpoint(self, tag: str, *args: Any, **kwargs: Any) -> None:

@@ -217,8 +217,8 @@ def test_a_token_file_that_is_not_there_is_refused_before_anything_starts(
 @pytest.mark.parametrize(
     ("flags", "attention", "backend"),
     [
-        ("", "eager", "gloo"),
-        ("--train.colocate_all", "eager", "nccl"),
+        ("", "sdpa", "gloo"),
+        ("--train.colocate_all", "sdpa", "nccl"),
         ("--ds.packing_samples", "flash_attention_2", "gloo"),  # which OpenRLHF would set back else
     ],
 )

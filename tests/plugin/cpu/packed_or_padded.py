@@ -53,7 +53,7 @@ def batch() -> dict[str, torch.Tensor]:
 def model(how: str, folder: Path) -> Actor:
     kind = SharedPromptsActor if how == "shared" else Actor
     packed = how in ("packed", "ring")
-    return kind(str(folder), attn_implementation="eager", param_dtype="fp32", temperature=0.7, packing_samples=packed)
+    return kind(str(folder), attn_implementation="sdpa", param_dtype="fp32", temperature=0.7, packing_samples=packed)
 
 
 def losses() -> dict[str, Any]:

@@ -12,15 +12,17 @@ from openrlhf_gtpo.cpu.shared_prompts import PromptsTogether
 from openrlhf_gtpo.policy.layout import layout
 
 
-def items(prompt: int, response: int, groups: int = 4, size: int = 4) -> list[SimpleNamespace]:
-    """A replay buffer's, of prompts and responses with so many tokens."""
+def items(prompt: int, response: int, silent: tuple[int, ...] = ()) -> list[SimpleNamespace]:
+    """A replay buffer's, of four prompts with four responses, which have so many tokens; the responses to `silent`
+    prompts have no advantage."""
     return [
         SimpleNamespace(
-            prompts=[f"prompt {number // size}"],
+            prompts=[f"prompt {number // 4}"],
+            advantages=torch.full((response,), 0.0 if number // 4 in silent else -0.5),
             response_length=torch.tensor(response),
             total_length=torch.tensor(prompt + response),
         )
-        for number in range(groups * size)
+        for number in range(16)
     ]
 
 
@@ -44,6 +46,12 @@ def test_short_prompts_which_it_would_not_pay_to_share_are_shuffled_as_torch_doe
     torch.manual_seed(3)
     expected = list(torch.utils.data.RandomSampler(range(16)))
     assert order(items(5, 9), 16, seed=3) == expected
+
+
+@pytest.mark.parametrize("prompt", [5, 300])
+def test_responses_without_an_advantage_stand_first_in_their_update(prompt: int):
+    ordered = order(items(prompt, 9, silent=(1, 2)), 16)
+    assert {i // 4 for i in ordered[:8]} == {1, 2}
 
 
 def rows(prompts: list[list[int]], response: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

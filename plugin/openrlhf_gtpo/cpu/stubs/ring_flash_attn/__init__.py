@@ -59,4 +59,4 @@ def substitute_hf_flash_attn(group: dist.ProcessGroup, heads_k_stride: int) -> N
         weights = scores.masked_fill(~seen, float("-inf")).softmax(dim=-1, dtype=torch.float32).to(query.dtype)
         return (weights @ values).transpose(0, 1)[None].contiguous(), None
 
-    ALL_ATTENTION_FUNCTIONS.register("eager", attention)
+    ALL_ATTENTION_FUNCTIONS.register("sdpa", attention)
