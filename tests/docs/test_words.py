@@ -31,5 +31,5 @@ def test_no_word_stands_that_has_to_be_read_twice() -> None:
 
 def test_the_readme_is_short() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert len(text.split()) <= 800
+    assert len(text.split()) <= 750
     assert len(text.splitlines()) <= 110
