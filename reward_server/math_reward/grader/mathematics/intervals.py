@@ -8,9 +8,7 @@ from dataclasses import dataclass, replace
 
 from math_reward.grader.errors import TooComplex, Undefined
 from math_reward.grader.mathematics.numeric import Unknown, same_constant
-from math_reward.grader.notation.syntax import (
-    Node,
-)
+from math_reward.grader.notation.syntax import Node
 
 
 @dataclass(frozen=True, slots=True)
