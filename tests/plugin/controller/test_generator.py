@@ -13,22 +13,12 @@ from openrlhf_gtpo.controller.generator import Generator, GroupBroken, RewardsFa
 from openrlhf_gtpo.controller.micro_batches import experiences_of
 
 from ...refusals import assert_refusal
-from ..guide.tables import MAX_LEN, Engine, G, Reference, generator, guided, said, without_ray
-
-RIGHT, LOST, NONE = [1.0] * G, [1.0, 1.0, None, 1.0], [None] * G
+from ..guide.tables import MAX_LEN, NONE, RIGHT, Engine, G, Reference, over, said, without_ray
 
 
 @pytest.fixture(autouse=True)
 def no_ray(monkeypatch: pytest.MonkeyPatch) -> None:
     without_ray(monkeypatch)
-
-
-def over(prompts: str, lost: str = "", answers: Any = None, **changes: Any) -> Generator:
-    """A generator over prompts of one letter each, of which some lost a reward, those in capitals all of them."""
-    fates = {prompt: NONE if prompt.isupper() else LOST if prompt in lost else RIGHT for prompt in prompts}
-    told = {prompt: said(prompt, scores) for prompt, scores in fates.items()}
-    changes = {"rollout__batch_size": len(prompts), **changes}
-    return generator(guided(model=None, **changes), None, [Engine(told | (answers or {}))], prompts)
 
 
 def drawn(generate: Generator) -> list[str]:

@@ -16,7 +16,7 @@ from openrlhf_gtpo.controller.trainers import in_seeded_order
 from openrlhf_gtpo.seeds import derived
 
 from ..guide.tables import MAX_LEN, Engine, generator, guided, said, without_ray
-from .test_experience import G, arguments
+from .batches import G, arguments
 
 MIXED, WRONG, RIGHT, LOST = [1.0, 0.0, 0.0, 1.0], [0.0] * G, [1.0] * G, [1.0, None, 0.0, 0.0]
 PROMPTS = [f"p{i}" for i in range(24)]

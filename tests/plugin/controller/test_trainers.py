@@ -9,18 +9,10 @@ import ray
 from openrlhf_gtpo.batch import Group, Response, RolloutBatch
 from openrlhf_gtpo.controller import trainers
 
-from ..guide.tables import guided
-from .test_experience import rollout
-from .test_generator import over
+from ..guide.tables import guided, over
+from .batches import made, rollout
 
 CHECKPOINT = {"global_step": 7, "total_consumed_prompts": 70, "data_loader_state_dict": {"at": 3}}
-
-
-def made(cls: type, **attributes: Any) -> Any:
-    """An instance without its constructor."""
-    new = object.__new__(cls)
-    vars(new).update(attributes)
-    return new
 
 
 @pytest.mark.parametrize("is_async", [False, True])

@@ -7,7 +7,7 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from ...small_models import small_qwen2
-from ..engine.test_vllm_entropy import run
+from ..engine.programs import run
 
 PROGRAM = """
 import json, sys

@@ -28,7 +28,7 @@ from openrlhf_gtpo.engine.one_message.scheduler import scheduler_class, wants_fi
 from openrlhf_gtpo.vllm_entropy import entropies, logprobs
 
 from ...refusals import assert_refusal
-from .test_vllm_entropy import RUNS, run
+from .programs import RUNS, run
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ from ...docs.blocks import block
 from ...refusals import assert_refusal
 from ...vllm_server import DidNotStart, vllm_server
 from ..conftest import characters_and
-from .test_vllm_entropy import expected
+from .programs import expected
 
 PROMPT = [5, 17, 300]
 ON = {plugin.VARIABLE: "1"}

@@ -25,49 +25,11 @@ from openrlhf_gtpo.engine.repeatable import RewindableGenerator, drawn
 from openrlhf_gtpo.engine.versions import INSTALL_TESTED
 from openrlhf_gtpo.vllm_entropy import EntropyMissing, entropies, logprobs
 
-from ... import preloaded
 from ...refusals import assert_refusal
+from .programs import RUNS, expected, run
 
-RUNS = Path(__file__).with_name("engine_runs.py")
 PROGRAMS = Path(__file__).resolve().parents[2] / "versions"
 """Those that tests/versions/run.sh runs with each version of vLLM."""
-
-
-def run(*command: object, **environment: str) -> Any:
-    """The result of a program with an engine, in a process of its own."""
-    done = subprocess.run(
-        [preloaded.python(), *map(str, command)],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=800,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout.rpartition("RESULT")[2].splitlines()[0])
-
-
-def expected(
-    model: Path,
-    prompt: list[int],
-    tokens: list[int],
-    temperature: float = 1.0,
-    top_k: int = 512,
-    end_is_masked: bool = True,
-) -> dict[str, Any]:
-    """What transformers' forward pass and float64 give for the tokens behind a prompt: the distributions, (T, V), and
-    log-probabilities and entropies, (T,)."""
-    from transformers import AutoModelForCausalLM
-
-    policy = AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32, attn_implementation="eager")
-    with torch.no_grad():
-        logits = policy(torch.tensor([prompt + tokens])).logits[0, len(prompt) - 1 : -1].double() / temperature
-    if end_is_masked:  # min_tokens forbids the end of the sequence
-        logits[:, 1] = float("-inf")
-    logits[logits < logits.topk(top_k, dim=-1).values[:, -1:]] = float("-inf")
-    logp = logits.log_softmax(dim=-1)
-    entropy = -(logp.exp() * logp).nan_to_num(0.0).sum(dim=-1)
-    assert len(tokens) == 1 or entropy.std() > 0.01, "the test's model must have entropies worth telling apart"
-    return {"logp": logp, "logprob": logp[range(len(tokens)), tokens].tolist(), "entropy": entropy.tolist()}
 
 
 @pytest.fixture(scope="module")
@@ -169,10 +131,10 @@ def test_a_token_is_drawn_by_its_probability_and_its_rows_seed_alone() -> None:
             assert token == next(t for t in range(4) if sum(shares[row][: t + 1]) > chance + 1e-9 * (t < 3) or t == 3)
         found.append(tokens)
     counts = torch.stack(found).T
-    for row, expected in zip(counts, shares, strict=True):
+    for row, row_shares in zip(counts, shares, strict=True):
         often = row.bincount(minlength=4) / len(row)
-        assert often.tolist() == pytest.approx([share / sum(expected) for share in expected], abs=0.03)
-        assert all(often[token] == 0 for token, share in enumerate(expected) if not share)
+        assert often.tolist() == pytest.approx([share / sum(row_shares) for share in row_shares], abs=0.03)
+        assert all(often[token] == 0 for token, share in enumerate(row_shares) if not share)
     alone = generators()
     assert [drawn(rows[2:], {0: alone[2]}).item() for _ in range(50)] == counts[2][:50].tolist(), "in any company"
     assert drawn(torch.full((1, 4), math.nan), {}).item() < 4

@@ -15,7 +15,7 @@ from openrlhf.trainer.ppo_utils.samples_generator import SamplesGenerator
 from openrlhf_gtpo.batch import Group, RolloutBatch
 from openrlhf_gtpo.controller.generator import Generator
 
-from ..controller.test_experience import arguments, response
+from ..controller.batches import arguments, response
 
 G = 4
 MAX_LEN = 64
@@ -151,3 +151,14 @@ def labels(batch: RolloutBatch) -> list[str]:
 def names(prompt: str, who: str, count: int) -> list[str]:
     """Of what `said` makes."""
     return [f"{prompt} {who} {i}" for i in range(count)]
+
+
+RIGHT, LOST, NONE = [1.0] * G, [1.0, 1.0, None, 1.0], [None] * G
+
+
+def over(prompts: str, lost: str = "", answers: Any = None, **changes: Any) -> Generator:
+    """A generator over prompts of one letter each, of which some lost a reward, those in capitals all of them."""
+    fates = {prompt: NONE if prompt.isupper() else LOST if prompt in lost else RIGHT for prompt in prompts}
+    told = {prompt: said(prompt, scores) for prompt, scores in fates.items()}
+    changes = {"rollout__batch_size": len(prompts), **changes}
+    return generator(guided(model=None, **changes), None, [Engine(told | (answers or {}))], prompts)

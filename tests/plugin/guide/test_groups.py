@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from openrlhf_gtpo.batch import Group, Response, RolloutBatch
 from openrlhf_gtpo.guide.groups import GuideTally
 
-from ..controller.test_experience import response
+from ..controller.batches import response
 from .tables import MAX_LEN, Engine, G, generator, guided, joined, labels, marks, names, said
 
 MIXED, WRONG, RIGHT = [1.0, 0.0, 0.0, 0.0], [0.0] * G, [1.0] * G

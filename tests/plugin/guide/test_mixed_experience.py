@@ -19,7 +19,7 @@ from openrlhf_gtpo.controller.experience import ExperienceMaker
 from openrlhf_gtpo.policy.loss import SequenceRatioLoss
 
 from ..algorithms.naive_mixed_policy import clipped_objective, naive_group_norm, naive_objective
-from ..controller.test_experience import maker, response
+from ..controller.batches import maker, response
 from ..naive_shaping import naive_grpo_s, naive_gtpo
 from .tables import guided, joined, labels, marks, said
 

@@ -16,8 +16,7 @@ from openrlhf_gtpo.controller.trainers import MetricsMixin
 from openrlhf_gtpo.policy.updates import shuffle_share
 from openrlhf_gtpo.seeds import seed_process
 
-from ..controller.test_experience import arguments, response
-from ..controller.test_trainers import made
+from ..controller.batches import arguments, made, response
 
 RANKS, UPDATES, OF_A_RANK = 2, 4, 16
 
