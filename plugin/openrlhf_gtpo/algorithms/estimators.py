@@ -1,7 +1,7 @@
 """Estimators: functions that turn a `RolloutBatch` into an `Estimate` with advantages, by the name of the flag
-``--algo.advantage.estimator``. To add one, write its function, put it into `ESTIMATORS`, and its record into
-`openrlhf_gtpo.registry`. A user's, ``FILE.py:NAME``, is a function of tensors, `ARGUMENTS`, that returns advantages,
-(N, T): docs/examples/shaping_function.py."""
+``--algo.advantage.estimator``. To add one, write its function, and its record in `openrlhf_gtpo.registry`. A user's,
+``FILE.py:NAME``, is a function of tensors, `ARGUMENTS`, that returns advantages, (N, T):
+docs/examples/shaping_function.py."""
 
 import functools
 import inspect
@@ -116,10 +116,7 @@ def normalised_in_groups(rewards: torch.Tensor, group: torch.Tensor) -> torch.Te
 ARGUMENTS = ("entropy", "logprob", "mask", "correct", "reward", "group")
 """What a user's function is called with, by name; `RolloutBatch` describes each."""
 
-ESTIMATORS = {
-    function.__name__: Estimator(function=function, **vars(RECORDS[function.__name__]))
-    for function in (group_norm, gtpo, grpo_s)
-}
+ESTIMATORS = {name: Estimator(function=globals()[name], **vars(record)) for name, record in RECORDS.items()}
 
 
 def estimator_named(name: str) -> Estimator | None:

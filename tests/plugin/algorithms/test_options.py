@@ -1,12 +1,15 @@
 """Every flag of ``--shaping.*``, of which the parser tells, has an effect."""
 
 import argparse
+import inspect
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from openrlhf_gtpo.algorithms.estimators import ESTIMATORS, small_batch
+from openrlhf_gtpo.algorithms import estimators
+from openrlhf_gtpo.algorithms.estimators import ESTIMATORS, Estimate, small_batch
 from openrlhf_gtpo.flags import parse, shaping_flags
 from openrlhf_gtpo.registry import RECORDS, label_of
 
@@ -51,9 +54,13 @@ def test_each_option_of_an_estimator_changes_advantages(name: str, option: str) 
         assert changed, f"--shaping.{option} {value} changes nothing"
 
 
-def test_each_record_has_its_function_and_is_a_choice_of_the_parser() -> None:
-    assert set(RECORDS) == set(ESTIMATORS)
+def test_each_function_of_an_estimate_has_its_record_its_page_and_is_a_choice_of_the_parser() -> None:
+    functions = inspect.getmembers(estimators, inspect.isfunction)
+    made = {name for name, function in functions if inspect.signature(function).return_annotation is Estimate}
+    assert {name for name in made if name[0] != "_"} == set(RECORDS)
+    page = (Path(__file__).parents[3] / "docs" / "algorithms.md").read_text()
     for name in RECORDS:
         given = vars(parse(["--device", "cpu", "--algo.advantage.estimator", name]))
         assert given["algo.advantage.estimator"] == name
+        assert f"`{name}`" in page
     assert list(map(label_of, ("grpo", "gtpo", "rloo", "my/a.py:idea"))) == ["GRPO", "GTPO", "rloo", "a.py:idea"]
