@@ -101,7 +101,7 @@ evaluate() { # evaluate MODEL OUT: held-out prompts, some responses each, with t
     echo "  starting vLLM, then sampling and grading (log: $run/evaluate.log)"
     "$python" -m openrlhf_gtpo eval --device cpu --model "$1" --out "$2" --seed "$seed" --n "$samples" --k 1,8 \
         --data "$run/warm_start/heldout.jsonl" --max_prompts "$held_out" --max_new_tokens "$(limit max_new_tokens)" \
-        ${model:+--reward_mode strict} 2>>"$run/evaluate.log" |
+        ${model:+--reward.mode strict} 2>>"$run/evaluate.log" |
         sed -n 's/^pass@/  &/p'
 }
 

@@ -66,8 +66,9 @@ def main(argv: Sequence[str]) -> int:
         raise SettingsError("--data names two files of the same name, which names the benchmark: rename one.")
     args.out.mkdir(parents=True, exist_ok=True)
     args.model, results = sampling.merged(args.model, args.out), {}
+    url, deadline = (vars(args)[f"reward.{name}"] for name in ("remote_url", "deadline"))
     with (
-        sampling.reward_client(args.reward_url, "--reward_url", args.deadline, args.out) as client,
+        sampling.reward_client(url, "--reward.remote_url", deadline, args.out) as client,
         sampling.engine(args.model, args.device, args.seed, tensor_parallel_size=args.tensor_parallel_size) as llm,
         (args.out / "eval.jsonl").open("w", encoding="utf-8") as file,
     ):
@@ -107,9 +108,9 @@ def _parser() -> argparse.ArgumentParser:
     add("--max_prompts", type=COUNT, help="first N prompts of each benchmark")
     add("--input_key", default="input", help="column of the prompt, a text or chat messages")
     add("--label_key", default="label", help="column of the reference answer")
-    add("--reward_mode", choices=MODES, help=MODE_HELP)
-    add("--reward_url", help="reward service, with the token of MATH_REWARD_TOKEN; without a URL one is started")
-    add("--deadline", type=SECONDS, default=300.0, help="seconds of retries for one reward")
+    add("--reward.mode", choices=MODES, help=MODE_HELP)
+    add("--reward.remote_url", help="reward services, whose token is MATH_REWARD_TOKEN; without a URL one is started")
+    add("--reward.deadline", type=SECONDS, default=300.0, help="seconds of retries for one reward")
     add("--tensor_parallel_size", type=COUNT, default=1, help="GPUs of the engine")
     add("--device", choices=["auto", "cpu", "gpu"], default="auto", help="where vLLM runs")
     add("--seed", type=int, default=0, help="of the sampling")
@@ -150,7 +151,7 @@ def _sampled_and_graded(
     outputs = llm.chat(chats, parameters)
     sampled = [(place, i, one) for place, output in enumerate(outputs) for i, one in enumerate(output.outputs)]
     results = sampling.graded(
-        client, [one.text for *_, one in sampled], [table[place] for place, *_ in sampled], args.reward_mode
+        client, [one.text for *_, one in sampled], [table[place] for place, *_ in sampled], vars(args)["reward.mode"]
     )
     for (place, i, one), result in zip(sampled, results, strict=True):
         nats = entropies(one)
