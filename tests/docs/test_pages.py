@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from openrlhf_gtpo.engine.versions import NEWEST, OPENRLHFS
+
 from .blocks import ROOT
 
 OUTSIDE = [*ROOT.glob("*.md"), ROOT / "reward_server" / "README.md", *(ROOT / "tests").rglob("README.md")]
@@ -34,3 +36,9 @@ def test_links_of_files_that_are_no_part_of_the_site_lead_somewhere(page: Path) 
             file = page.parent / path if path else page
             assert file.exists(), target
             assert not anchor or anchor in anchors(file), target
+
+
+def test_the_versions_of_vllm_that_messages_name_are_those_that_were_measured() -> None:
+    measured = re.findall(r"^\| (\d+\.\d+)\.\d+ \|", (ROOT / "docs" / "vllm_versions.md").read_text(), re.M)
+    assert measured == [OPENRLHFS, NEWEST]
+    assert f"{OPENRLHFS} or {NEWEST}" in (ROOT / "docs" / "entropies.md").read_text()
