@@ -7,7 +7,7 @@
 #   MODEL=smollm2 bash launch/quickstart.sh
 #
 # MODEL  none (default): a policy of 0.4 M parameters, made here. smollm2: a real language model of 135 M parameters on
-#        word problems, 20 minutes. Or the folder, or a hub's id, of another instruct model
+#        word problems, 18 to 32 minutes. Or the folder, or a hub's id, of another instruct model
 # ALGO   gtpo (default), grpo_s, group_norm, which is plain GRPO, or FILE.py:NAME, a shaping function or an estimator of
 #        your own: docs/extending.md
 # STEPS  training steps of 16 prompts with 8 responses each (60); with a MODEL of 8 prompts (40)
@@ -235,4 +235,4 @@ echo "== report"
 "$python" launch/quickstart/report.py --run "$run" --algorithm "$algorithm"
 "$python" -m openrlhf_gtpo report "$run" --out "$run/report.html" >/dev/null
 echo "  report: $run/report.html (open it in a browser)"
-[ -n "$model" ] || echo "  next: a real language model, 20 minutes: MODEL=smollm2 bash launch/quickstart.sh"
+[ -n "$model" ] || echo "  next: a real language model, 18 to 32 minutes: MODEL=smollm2 bash launch/quickstart.sh"

@@ -21,7 +21,7 @@ from openrlhf_gtpo.report.curves import COLOURS, INK
 matplotlib.use("agg")
 import matplotlib.pyplot as plt
 
-RECORDS = Path(__file__).resolve().parents[2] / "docs" / "studies" / "real_model" / "records"
+RECORDS = Path(__file__).resolve().parents[2] / "docs" / "studies" / "real_model.jsonl"
 ARMS = {"gtpo": "GTPO", "grpo": "GRPO"}
 AROUND = 2
 """Steps before and after one that its mean has."""
@@ -36,10 +36,11 @@ def interval(values: np.ndarray) -> np.ndarray:
 
 def main() -> None:
     ink = dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), INK)
+    records = [json.loads(line) for line in RECORDS.read_text(encoding="utf-8").splitlines()]
     with plt.rc_context({**ink, "font.size": 11, "svg.hashsalt": "openrlhf-gtpo", "svg.fonttype": "none"}):
         figure, panel = plt.subplots(figsize=(4.8, 3.1), layout="constrained")
         for number, (arm, name) in enumerate(ARMS.items()):
-            runs = [json.loads(path.read_text()) for path in sorted(RECORDS.glob(f"{arm}-seed-*.json"))]
+            runs = [run for run in records if run["arm"] == arm]
             rewards = np.array([run["training"]["reward"] for run in runs])  # (runs, steps)
             steps = np.arange(1, rewards.shape[1] + 1)
             means = np.stack([rewards[:, max(0, i - AROUND) : i + AROUND + 1].mean(1) for i in range(len(steps))], 1)

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-ROWS = {"dose": 3, "traps": 11, "pivotal": 7, "pivotal_1": 8, "guide": 10, "entropy": 7}
+ROWS = {"dose": 2, "traps": 4, "pivotal": 2, "pivotal_1": 6, "guide": 7, "entropy": 7}
 """Of a study's tables on its page."""
 
 
