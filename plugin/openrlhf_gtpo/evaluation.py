@@ -5,15 +5,13 @@ import argparse
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from math_reward.client import Client
 from openrlhf_gtpo import sampling
 from openrlhf_gtpo.algorithms.pass_at_k import bootstrap, pass_at_k
-from openrlhf_gtpo.data.sources import DataUnusable
-from openrlhf_gtpo.data.table import Row, rows
+from openrlhf_gtpo.data.table import Row, first_rows
 from openrlhf_gtpo.data.tokenizer import end_of_turn
 from openrlhf_gtpo.errors import SettingsError
 from openrlhf_gtpo.flags import COUNT, MODE_HELP, MODES, SECONDS, WEIGHT, Parser, number
@@ -53,15 +51,7 @@ def main(argv: Sequence[str]) -> int:
     """
     args = _parser().parse_args(argv)
     ks = _ks(args.k, args.n)
-    try:
-        benchmarks = {
-            Path(name).stem: list(
-                islice(rows(name, args.input_key, args.label_key, split=None, flags="--"), args.max_prompts)
-            )
-            for name in args.data
-        }
-    except DataUnusable as error:
-        raise SettingsError(str(error)) from None
+    benchmarks = {Path(name).stem: first_rows(name, args, None, args.max_prompts) for name in args.data}
     if len(benchmarks) < len(args.data):
         raise SettingsError("--data names two files of the same name, which names the benchmark: rename one.")
     args.out.mkdir(parents=True, exist_ok=True)

@@ -39,7 +39,8 @@ SUPPORTED = ("0.11.2", "0.12")
 """Versions of OpenRLHF: from the first (included) to the second (excluded)."""
 SIZES = (*(f"{role}.num_gpus_per_node" for role in ("actor", "ref", "critic", "reward")), "vllm.num_engines")
 """Flags whose defaults depend on the device."""
-COUNTS = [*SIZES, "actor.num_nodes", "vllm.tensor_parallel_size", "ds.ring_attn_size", "ds.tensor_parallel_size"]
+COUNTS = [*SIZES, *(f"{role}.num_nodes" for role in ("actor", "ref", "critic", "reward"))]
+COUNTS += ["vllm.tensor_parallel_size", "ds.ring_attn_size", "ds.ring_attn_head_stride", "ds.tensor_parallel_size"]
 COUNTS += ["rollout.batch_size", "rollout.micro_batch_size", "rollout.n_samples_per_prompt", "train.batch_size"]
 COUNTS += ["train.micro_batch_size", "train.max_epochs", "train.num_episodes", "data.max_len", "data.max_samples"]
 COUNTS += ["eval.n_samples_per_prompt", "logger.logging_steps", "ckpt.max_num", "train.async_queue_size"]
@@ -535,8 +536,10 @@ class Script:
 
         parsing = type("parsing", (argparse.ArgumentParser,), {"parse_args": lambda made: flags or sys.exit(made)})
         script = ast.parse(self.path.read_text(encoding="utf-8"))
-        script.body = [statement for statement in script.body if getattr(statement, "name", None) != "train"]
-        doors = {"train": sys.exit, "__builtins__": vars(builtins) | {"__import__": imported}}
+        for statement in script.body:
+            if isinstance(statement, ast.FunctionDef) and statement.name == "train":
+                statement.body = [*_assertions(statement.body), *ast.parse("exit(args)").body]
+        doors = {"exit": sys.exit, "__builtins__": vars(builtins) | {"__import__": imported}}
         try:
             exec(compile(script, self.path, "exec"), {"__name__": "__main__", **doors})
         except SystemExit as ended:
@@ -544,3 +547,17 @@ class Script:
         raise SettingsError(
             f"{self.path} does not parse and train as OpenRLHF 0.11's does: install OpenRLHF's released version."
         )
+
+
+def _assertions(body: Sequence[ast.stmt]) -> list[ast.stmt]:
+    """Those of a function about its arguments, with the conditions around them."""
+    kept = list[ast.stmt]()
+    for statement in body:
+        if isinstance(statement, ast.If):
+            statement.body, statement.orelse = _assertions(statement.body), _assertions(statement.orelse)
+            if statement.body or statement.orelse:
+                statement.body = statement.body or [ast.Pass()]
+                kept.append(statement)
+        elif isinstance(statement, ast.Assert):
+            kept.append(statement)
+    return kept

@@ -9,6 +9,7 @@ import hashlib
 import json
 import math
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -17,6 +18,8 @@ from typing import Any, Literal
 FILE = "openrlhf_gtpo.json"
 PREFIX = "global_step"
 """Before the step in a checkpoint's name; ``best_`` may stand before it."""
+UNIVERSAL = "_universal"
+"""Behind it, where DeepSpeed's ds_to_universal.py has made it fit any number of processes and stage of ZeRO."""
 SCHEDULE = ["actor.lr_scheduler", "actor.lr_warmup_ratio", "actor.min_lr_ratio", "train.max_steps"]
 SCHEDULE += ["train.num_episodes", "train.max_epochs", "train.batch_size", "rollout.n_samples_per_prompt"]
 """Flags that decide the learning rate's schedule, beside the number of prompts."""
@@ -25,11 +28,17 @@ FORM += ["ds.lora.alpha", "ds.lora.target_modules", "actor.optim", "data.dataloa
 """Flags with other values of which DeepSpeed, peft or the data loader cannot load a checkpoint, or load another
 policy."""
 ESTIMATOR = "algo.advantage.estimator"
-LEARNED = ("actor.", "algo.", "critic.", "data.", "ds.", "rollout.", "shaping.", "train.")
+LEARNED = ("actor.", "algo.", "critic.", "data.", "ds.", "guide.", "reward.", "rollout.", "shaping.", "train.")
 """Groups of flags that decide what is learned: the rest of them may change, and are named."""
+CARRIED = [f"reward.{name}" for name in ("deadline", "timeout", "ca_file", "batch_size", "max_in_flight", "offload")]
+CARRIED += ["reward.num_nodes", "reward.num_gpus_per_node", "guide.engines", "guide.tensor_parallel_size"]
+CARRIED += ["ds.use_universal_ckpt"]
+"""Flags of these that only decide how and where."""
 ELSEWHERE = ["actor.model_name_or_path", "critic.model_name_or_path", "data.prompt_dataset", "train.agent_func_path"]
-ELSEWHERE += ["actor.num_nodes", "actor.num_gpus_per_node", "data.max_samples"]
+ELSEWHERE += ["actor.num_nodes", "actor.num_gpus_per_node", "data.max_samples", "reward.remote_url"]
 """Those that are compared by what they mean."""
+_WEIGHTS = re.compile(r"^config\.json$|\.(safetensors|bin)$")
+_TOKENIZER = re.compile(r"token|vocab|merges|template")
 PIECES, PIECE = 16, 2**16
 """How many pieces of a file of weights are compared, and their bytes: an update changes weights everywhere."""
 
@@ -42,10 +51,10 @@ def kept(flags: Flags) -> list[str]:
     return [*adam, "actor.muon.lr", "actor.muon.momentum", *["actor.max_norm"] * (flags["ds.zero_stage"] < 3)]
 
 
-def newest(folder: str) -> Path | None:
+def newest(folder: str, pointer: str = "latest") -> Path | None:
     """The checkpoint in a ``--ckpt.path`` that a resume goes on from; None if there is none."""
     try:
-        name = Path(folder, "_actor", "latest").read_text(encoding="utf-8").strip()
+        name = Path(folder, "_actor", pointer).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError):
         return None
     return Path(folder, "_actor", name) if name else None
@@ -62,7 +71,7 @@ def latest_step(folder: str) -> int | None:
 
 def step_of(name: str) -> int:
     """Of a checkpoint, by its name."""
-    return int(name.rpartition(PREFIX)[2])
+    return int(name.rpartition(PREFIX)[2].removesuffix(UNIVERSAL))
 
 
 def saved_at(folder: str) -> int | None:
@@ -79,11 +88,14 @@ def record(flags: Flags, rows: Sequence[bytes] | None) -> dict[str, Any]:
         rows: a digest of each prompt and label; None where they are not read here.
     """
     model, estimator = str(flags["actor.model_name_or_path"]), flags[ESTIMATOR]
-    settings = {name: flags[name] for name in flags if name.startswith(LEARNED) and name not in ELSEWHERE}
+    settings = {name: flags[name] for name in flags if name.startswith(LEARNED) and name not in ELSEWHERE + CARRIED}
     settings[ESTIMATOR] = os.path.abspath(estimator) if ".py:" in estimator else estimator
+    function = flags["reward.remote_url"] or ""  # of services the next may be another, which grades alike
+    settings["reward.remote_url"] = os.path.abspath(function) if function.endswith(".py") else None
     made = {
         "openrlhf_gtpo": version("openrlhf-gtpo"),
-        "model": {"name": os.path.abspath(model) if os.path.isdir(model) else model, "sha256": _content(model)},
+        "model": {"name": os.path.abspath(model) if os.path.isdir(model) else model, "sha256": _content(model)}
+        | {"tokenizer": _content(model, _TOKENIZER)},
         "data": {"name": flags["data.prompt_dataset"], "rows": rows and len(rows), "sha256": rows and _digest(rows)},
         "ranks": flags["actor.num_nodes"] * flags["actor.num_gpus_per_node"],
         "settings": settings,
@@ -94,7 +106,8 @@ def record(flags: Flags, rows: Sequence[bytes] | None) -> dict[str, Any]:
 def read(checkpoint: Path) -> dict[str, Any]:
     """The record of a checkpoint; empty for one that was written without."""
     try:
-        return dict(json.loads((checkpoint / FILE).read_text(encoding="utf-8")))
+        made = checkpoint.with_name(checkpoint.name.removesuffix(UNIVERSAL))
+        return dict(json.loads((made / FILE).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return {}
 
@@ -117,7 +130,7 @@ def differences(
     over = "start over without --ckpt.load_enable and with another --ckpt.path"
     # Each rank of ZeRO writes its part of the optimizer; without ZeRO any number may go on.
     ranks = was.get("ranks") or len(list(checkpoint.glob("*_optim_states.pt")))
-    if ranks and ranks != now["ranks"]:
+    if ranks and ranks != now["ranks"] and not flags["ds.use_universal_ckpt"]:
         yield (
             "fault",
             f"{checkpoint} is of {ranks} training process(es), and --actor.num_nodes times --actor.num_gpus_per_node "
@@ -137,6 +150,12 @@ def differences(
             "fault",
             f"--actor.model_name_or_path {new['name']} is not the model of {checkpoint}, which is {old['name']} as it "
             f"was then: name that one, or {over}.",
+        )
+    elif None not in (before := old.get("tokenizer"), new["tokenizer"]) and before != new["tokenizer"]:
+        yield (
+            "warning",
+            f"The tokenizer or the chat template of {new['name']} is not as it was for {checkpoint}, so that prompts "
+            "are other ones from here on: give the files from before if no change is meant.",
         )
     old, new = was["data"], now["data"]
     longer = False
@@ -171,7 +190,8 @@ def _of_settings(
     checkpoint: Path, flags: Flags, old: Flags, new: Flags, longer: bool
 ) -> Iterator[tuple[Literal["fault", "warning"], str]]:
     changed = [name for name in new if old.get(name, new[name]) != new[name]]
-    if {old.get("ds.zero_stage"), new["ds.zero_stage"]} == {1, 2}:  # whose files are alike
+    alike = {old.get("ds.zero_stage"), new["ds.zero_stage"]} == {1, 2}
+    if "ds.zero_stage" in changed and (alike or flags["ds.use_universal_ckpt"]):
         changed.remove("ds.zero_stage")
 
     def listed(names: Sequence[str]) -> list[str]:
@@ -197,13 +217,13 @@ def _digest(rows: Sequence[bytes]) -> str:
     return hashlib.sha256(b"".join(rows)).hexdigest()
 
 
-def _content(model: str) -> str | None:
-    """Of a folder, wherever it lies; None for a hub id, which its name tells."""
+def _content(model: str, names: re.Pattern[str] = _WEIGHTS) -> str | None:
+    """Of files of a folder, wherever it lies; None for a hub id, which its name tells."""
     if not os.path.isdir(model):
         return None
     digest = hashlib.sha256()
     for path in sorted(Path(model).iterdir()):
-        if path.name == "config.json" or path.suffix in (".safetensors", ".bin"):
+        if names.search(path.name):
             size = path.stat().st_size
             digest.update(f"{path.name} {size}\n".encode())
             with path.open("rb") as file:

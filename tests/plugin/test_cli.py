@@ -61,7 +61,7 @@ def test_a_command_that_does_not_exist_or_is_missing_is_named_after_the_usage(
         ("report nowhere/x", ["no folder nowhere/x"]),
         ("compare --run runs/gtop", ["--run", "runs/gtop", "did you mean runs/gtpo?"]),
         ("eval --model m --data trian.jsonl --out o", ["no file trian.jsonl", "did you mean train.jsonl?"]),
-        ("data prepare other --out o --from trian.jsonl", ["--from trian.jsonl", "did you mean train.jsonl?"]),
+        ("data prepare other --out o --from trian.jsonl", ["no file trian.jsonl", "did you mean train.jsonl?"]),
         ("data prepare other --out o --from data/trian.jsonl", ["data/trian.jsonl", "data/train.csv?"]),
         ("eval --model modle --data train.jsonl --out o --device cpu", ["--model modle", "did you mean model?"]),
         ("compare --model modle --data train.jsonl --out o --device cpu", ["--model modle", "did you mean model?"]),

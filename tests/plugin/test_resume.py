@@ -222,6 +222,48 @@ def test_a_form_in_which_a_checkpoint_cannot_be_loaded_is_refused(prepare: Prepa
     assert_refusal(str(refused.value), str(CHECKPOINT), f"--{name} {value}, before ")
 
 
+def test_what_a_response_is_worth_and_the_guide_are_of_what_is_learned(prepare: Prepare, warnings: Warnings) -> None:
+    Path("mine.py").write_text("def reward_func(queries, prompts, labels): ...\n")
+    for words, said in (
+        (["--reward.mode", "strict"], "--reward.mode strict, before None"),
+        (["--reward.overlong_buffer_len", "10"], "--reward.overlong_buffer_len 10.0, before None"),
+        (["--reward.remote_url", "mine.py"], f"--reward.remote_url {Path('mine.py').absolute()}, before None"),
+        (["--guide.weight", "0.5"], "--guide.weight 0.5, before 1.0"),
+        (["--reward.timeout", "5", "--reward.batch_size", "8"], ""),
+    ):
+        model = ["--guide.model", "policy", "--guide.when", "zero_reward"] if "guide" in words[0] else []
+        given = [*words, *model, *["--algo.dynamic_filtering_enable"] * bool(model)]
+        found = warnings(*given)
+        assert [said in one for one in found] == [True] * bool(said), found
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "chat_template.jinja"])
+def test_another_tokenizer_or_template_gives_other_prompts(warnings: Warnings, name: str) -> None:
+    path = Path("policy", name)
+    path.write_text(path.read_text() + " ")
+    (said,) = warnings()
+    assert_refusal(said, "chat template", str(path.parent), str(CHECKPOINT))
+    record = json.loads((CHECKPOINT / resume.FILE).read_text())
+    del record["model"]["tokenizer"]
+    save(json.dumps(record))
+    assert warnings() == [], "as of an older version"
+
+
+def test_a_universal_checkpoint_fits_any_number_of_processes(prepare: Prepare, warnings: Warnings) -> None:
+    save((CHECKPOINT / resume.FILE).read_text().replace('"ranks": 1', '"ranks": 2'))
+    with pytest.raises(SettingsError) as refused:
+        warnings("--ds.use_universal_ckpt")
+    assert_refusal(str(refused.value), "latest_universal is not there", "ds_to_universal.py")
+
+    universal = CHECKPOINT.with_name(f"{CHECKPOINT.name}_universal")
+    universal.mkdir()
+    torch.save({}, universal / "mp_rank_00_model_states.pt")
+    CHECKPOINT.with_name("latest_universal").write_text(universal.name)
+    assert warnings("--ds.use_universal_ckpt", ds__zero_stage="3") == []
+    with pytest.raises(SettingsError, match="of 2 training"):
+        warnings()
+
+
 def test_zero_1_and_2_have_the_same_files(warnings: Warnings) -> None:
     assert warnings(ds__zero_stage="1") == []
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from math_reward.nearest import beside
 from openrlhf_gtpo import resume
 from openrlhf_gtpo.checks import Finding, data
 
@@ -16,9 +17,9 @@ def check(flags: Mapping[str, Any]) -> Iterator[Finding]:
         if os.path.isfile(flags[name]):
             yield Finding("checkpoint", "fault", f"--{name} {flags[name]} is a file: name a folder.")
             return
-    path = Path(flags["ckpt.path"])
-    folder, checkpoint = path / "_actor", resume.newest(flags["ckpt.path"])
-    pointer = folder / "latest"
+    path, universal = Path(flags["ckpt.path"]), flags["ds.use_universal_ckpt"]
+    folder, pointer = path / "_actor", path / "_actor" / f"latest{resume.UNIVERSAL * universal}"
+    checkpoint = resume.newest(flags["ckpt.path"], pointer.name)
     if not flags["ckpt.load_enable"]:
         if checkpoint is not None and flags["ckpt.save_steps"] > 0:
             end = "another --ckpt.path keeps those there, and --ckpt.load_enable goes on from it"
@@ -33,8 +34,12 @@ def check(flags: Mapping[str, Any]) -> Iterator[Finding]:
         for state, sentence in resume.differences(checkpoint, flags, data.digests(flags)):
             yield Finding("resume", state, sentence)
         return
-    latest = checkpoint and checkpoint.name
-    whole = [one.name for one in folder.glob(f"*{resume.PREFIX}*") if one.name != latest and _damage(one) is None]
+    if universal:
+        fix = "convert one by DeepSpeed's ds_to_universal.py, or leave --ds.use_universal_ckpt out"
+        yield Finding("checkpoint", "fault", f"There is no universal checkpoint to go on from ({why}): {fix}.")
+        return
+    others = (one for one in folder.glob(f"*{resume.PREFIX}*[0-9]") if one != checkpoint)
+    whole = [one.name for one in others if _damage(one) is None]
     newest = max(whole, key=resume.step_of, default=None)
     fix = (
         f"write {newest} into {pointer}, and the run goes on from there" if newest else "leave --ckpt.load_enable out"
@@ -43,14 +48,21 @@ def check(flags: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _nowhere(path: Path) -> Finding:
-    """A folder without checkpoints, with which OpenRLHF begins at step 1; or inside those of another."""
-    root = next((one.parent for one in (path, path.parent) if one.name == "_actor"), None)
-    if root and resume.newest(str(root)):
-        return Finding("checkpoint", "fault", f"--ckpt.path {path} is inside the checkpoints of {root}: name {root}.")
-    there = sorted(one.name for one in path.iterdir())[:5] if path.is_dir() else None
-    holds = "is not there" if there is None else f"has {', '.join(there) or 'nothing'} but no checkpoint"
+    """A folder without checkpoints. With none at all in it OpenRLHF begins at step 1, as a script that always resumes
+    wants it the first time; who names one with a model in it means that model, or the checkpoints around it."""
+    flag, there = f"--ckpt.path {path}", sorted(one.name for one in path.iterdir()) if path.is_dir() else None
+    model = any(name == "config.json" or name.endswith((".safetensors", ".bin")) for name in there or ())
+    around = [one.parent for one in (path, path.parent) if one.name == "_actor"]
+    around += [path.parent] * (model or resume.PREFIX in path.name)
+    if root := next((one for one in around if resume.newest(str(one))), None):
+        return Finding("checkpoint", "fault", f"{flag} is inside the checkpoints of {root}: name {root}.")
+    if model:
+        fix = f"to train it further, give --actor.model_name_or_path {path} and no --ckpt.load_enable"
+        return Finding("checkpoint", "fault", f"{flag} has a model, and no checkpoint to go on from: {fix}.")
+    held = f"has {', '.join(there[:5]) or 'nothing'} but no checkpoint" if there is not None else ""
+    holds = held or f"is not there{beside(path)}"
     fix = "name the folder with _actor in it if it was to go on"
-    return Finding("checkpoint", "warning", f"--ckpt.path {path} {holds}, so that the run begins at step 1: {fix}.")
+    return Finding("checkpoint", "warning", f"{flag} {holds}, so that the run begins at step 1: {fix}.")
 
 
 def _damage(checkpoint: Path) -> str | None:

@@ -7,6 +7,7 @@ import hashlib
 import itertools
 import math
 import os
+import random
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -61,6 +62,8 @@ def check(flags: Flags) -> Iterator[Finding]:
 class Seen:
     """What was found in a data set, of which every row was read."""
 
+    prepared: str
+    """The command that prepares it; empty without a column of labels."""
     lengths: Lengths | None
     """What measured every prompt, if there was a tokenizer."""
     count: int = 0
@@ -69,12 +72,12 @@ class Seen:
     left_out: str = ""
     """What the first prompt lacks that does."""
     sample: list[Any] = field(default_factory=list)
-    """Prompts from all over it."""
+    """Prompts, drawn from all over it."""
     digests: list[bytes] = field(default_factory=list)
     """Of every prompt and label."""
     labels: dict[str, tuple[Place, int]] = field(default_factory=dict)
     """Each reference answer, where it stands first, and how often it is there."""
-    first: dict[int, str | None] = field(default_factory=dict)
+    first: dict[int, float | str | None] = field(default_factory=dict)
     """The first label of each prompt."""
     echoes: int = 0
     """How many labels are their row's prompt."""
@@ -82,20 +85,22 @@ class Seen:
     """How many rows have another label than the first with their prompt."""
     sources: set[str] = field(default_factory=set)
     """Under which evaluations are logged."""
+    drawn: random.Random = field(default_factory=lambda: random.Random(0))
 
-    def add(self, row: Row, every: int) -> None:
+    def add(self, row: Row) -> None:
         self.count += 1
         text = str(row.prompt)
         self.digests.append(hashlib.blake2b(ascii((row.prompt, row.label)).encode(), digest_size=8).digest())
-        self.contradicted += _differ(self.first.setdefault(hash(text), row.label), row.label)
+        number = _number(row.label)
+        self.contradicted += self.first.setdefault(hash(text), number) != number
         self.asks = self.asks or "boxed" in text
         self.sources.add(str(row.values.get("datasource") or "default"))
         if row.label is not None:
             where, times = self.labels.get(row.label, (row.place, 0))
             self.labels[row.label] = where, times + 1
             self.echoes += row.label == row.prompt
-        if self.count % every == 0:
-            self.sample.append(row.prompt)
+        place = self.count - 1 if self.count <= SAMPLE else self.drawn.randrange(self.count)
+        self.sample[place : place + 1] = [row.prompt] * (place < SAMPLE)
 
 
 def _data_sets(flags: Flags) -> Iterator[tuple[str, bool, Callable[[], Seen] | None]]:
@@ -146,25 +151,25 @@ def _rows(flags: Flags) -> Iterator[Finding]:
 
 def _warnings(name: str, seen: Seen, by_service: bool, model: str) -> Iterator[str]:
     """What may be meant."""
-    prepared = prepared_by(name)
     if seen.lengths and (marked := seen.lengths.warning()):
         yield marked
     if seen.left_out:
         yield seen.left_out
     if seen.count >= OFTEN * len(seen.first):
+        once = f"{seen.prepared} keeps each once" if seen.prepared else "keep each once"
         yield (
-            f"{name}: its {seen.count:,} rows have only {len(seen.first):,} prompts that differ: {prepared} keeps "
-            "each once, and --train.num_episodes repeats them."
+            f"{name}: its {seen.count:,} rows have only {len(seen.first):,} prompts that differ: {once}, and "
+            "--train.num_episodes repeats them."
         )
     if seen.contradicted and by_service:
         yield (
             f"{name}: {seen.contradicted:,} rows have the prompt of an earlier row and another reference answer: "
-            f"{prepared} leaves such prompts out."
+            f"{seen.prepared} leaves such prompts out."
         )
-    if not seen.asks and by_service:
+    if not seen.asks and by_service and seen.prepared:
         yield (
-            rf"{name}: no prompt asks for \boxed{{}}, where the grader reads an answer most surely: {prepared} writes "
-            "prompts that do. Leave it as it is if the policy has learned to answer."
+            rf"{name}: no prompt asks for \boxed{{}}, where the grader reads an answer most surely: {seen.prepared} "
+            "writes prompts that do. Leave it as it is if the policy has learned to answer."
         )
     if seen.lengths is None:
         yield (
@@ -191,7 +196,7 @@ def _references(name: str, seen: Seen) -> Iterator[Finding]:
             "fault" if lost == count else "warning",
             f"{name}: {lost:,} of {count:,} reference answers cannot be graded, so that nothing is "
             f"learned from their prompts; the first is {label[:60]!r} ({seen.labels[label][0]}): {why}; "
-            f"{prepared_by(name)} leaves such rows out.",
+            f"{seen.prepared} leaves such rows out.",
         )
     if len(seen.labels) == 1 and seen.count >= SAME:
         (label,) = seen.labels
@@ -218,29 +223,27 @@ def _too_few(flags: Flags, counts: list[int | None]) -> Iterator[Finding]:
 @functools.cache
 def _seen(name: str, split: str, loaded: Any, limits: tuple[Any, ...], columns: tuple[Any, ...], most: int) -> Seen:
     input_key, label_key, image_key = columns
-    seen = Seen(None if loaded is None else Lengths(loaded, *limits))
-    every = 1
+    prepared = prepared_by(name, split, input_key, label_key) if label_key else ""
+    seen = Seen(prepared, None if loaded is None else Lengths(loaded, *limits))
     for row in itertools.islice(rows(name, input_key, label_key, (image_key, "datasource"), split), most):
         if seen.lengths is not None:
             seen.lengths.add(row.place, row.prompt)
-        seen.add(row, every)
+        seen.add(row)
         if not seen.left_out and (why := left_out(row.values, input_key, row.prompt, row.label)):
             seen.left_out = f"{row.place}: {why}."
-        if len(seen.sample) > SAMPLE:
-            seen.sample, every = seen.sample[1::2], 2 * every
+            if input_key == "input" and label_key:  # a part of the prompt, which `data prepare` finds whole
+                seen.prepared = prepared_by(name, split, None, label_key)
     if seen.lengths is not None:
         seen.lengths.end()
     return seen
 
 
-def _differ(one: Any, other: Any) -> bool:
-    """Whether two labels are other texts, and not one number in two forms."""
-    if one == other:
-        return False
+def _number(label: str | None) -> float | str | None:
+    """A label, of which one number in two forms is one."""
     try:
-        return float(one) != float(other)
-    except (TypeError, ValueError):
-        return True
+        return float(label or "")
+    except ValueError:
+        return label
 
 
 def digests(flags: Flags) -> list[bytes] | None:

@@ -1,8 +1,8 @@
 """What vLLM, transformers, peft, datasets, DeepSpeed, torch and OpenRLHF's loss say of the flags that they are given:
 each thing is built as OpenRLHF builds it, on nothing, and a refusal is the library's own sentence.
 
-A flag at its default is not asked about, so that a usual command line loads no library for it; nor is one whose
-library is not on this machine. Where a library takes nonsense, `Nonsense` says what would come of it."""
+A flag at its default is hardly ever asked about, so that a usual command line loads no library for it; nor is one
+whose library is not on this machine. Where a library takes nonsense, `Nonsense` says what would come of it."""
 
 import contextlib
 import copy
@@ -21,6 +21,8 @@ from openrlhf_gtpo.model_size import config_of
 Flags = Mapping[str, Any]
 Ask = Callable[[Any, Flags], object]
 
+ALWAYS = ("ds.attn_implementation",)
+"""Flags whose default not every policy takes."""
 STEPS = 100
 """Of a schedule that is tried. Any number would do."""
 
@@ -33,7 +35,9 @@ def check(flags: Flags) -> Iterator[Finding]:
     """A fault for each flag that its library would refuse, or take without sense."""
     for flag, ask in ASKED.items():
         value = flags[flag]
-        if value == defaults()[flag] or (flag.startswith("critic.") and flags["algo.advantage.estimator"] != "gae"):
+        if (value == defaults()[flag] and flag not in ALWAYS) or (
+            flag.startswith("critic.") and flags["algo.advantage.estimator"] != "gae"
+        ):
             continue
         try:
             with _silence():
@@ -114,12 +118,6 @@ def _greedy(value: Any, flags: Flags) -> None:
         )
 
 
-def _dropout(value: float, flags: Flags) -> None:
-    _made("torch.nn:Dropout", "p")(value, flags)
-    if value == 1:
-        raise Nonsense("so that nothing passes the adapter, which learns nothing: give less than 1.")
-
-
 def _schedule(role: str) -> Ask:
     """Of learning rates, as far as its second step: DeepSpeed gives none of the metrics that some ask for then."""
 
@@ -156,9 +154,27 @@ def _policy(flags: Flags, **more: Any) -> Any:
         return AutoModelForCausalLM.from_config(copy.deepcopy(config), trust_remote_code=True, **more)
 
 
+def _sync(value: str, flags: Flags) -> None:
+    """What sends the weights to engines; a CPU's is not chosen."""
+    from torch.distributed import Backend
+
+    if flags["vllm.sync_with_ray"]:
+        _made("ray.util.collective.types:Backend", "name")(value, flags)
+    elif flags["device"] == "gpu" and value not in Backend.backend_list:
+        raise Nonsense(f"which torch does not know{did_you_mean(value, Backend.backend_list, 'leave it out')}")
+
+
 def _attention(value: str, flags: Flags) -> None:
-    if flags["device"] == "gpu" and "/" not in value:  # a kernel of the hub, which nobody has asked to download
+    if "/" in value:  # a kernel of the hub, which nobody has asked to download
+        return
+    try:
         _policy(flags, attn_implementation=value)
+    except ValueError:
+        try:
+            _policy(flags, attn_implementation="eager")
+        except Exception:  # a model's own program may not work on nothing
+            return
+        raise
 
 
 def _targets(value: list[str], flags: Flags) -> None:
@@ -177,11 +193,14 @@ def _targets(value: list[str], flags: Flags) -> None:
     get_peft_model(policy, LoraConfig(task_type=TaskType.CAUSAL_LM, target_modules=value))
 
 
-def _heads(value: int, flags: Flags) -> None:
-    config = config_of(flags["actor.model_name_or_path"] or "")
-    heads = getattr(config and config.get_text_config(), "num_attention_heads", None)
-    if heads and heads % value:
-        raise Nonsense(f"but has to divide the policy's {heads} attention heads: give less.")
+def _heads(role: str) -> Ask:
+    def ask(value: int, flags: Flags) -> None:
+        config = config_of(flags[f"{role}.model{'_name_or_path' * (role == 'actor')}"] or "")
+        heads = getattr(config and config.get_text_config(), "num_attention_heads", None)
+        if heads and heads % value:
+            raise Nonsense(f"but has to divide its model's {heads} attention heads: give less.")
+
+    return ask
 
 
 def _correction(*names: str) -> Ask:
@@ -200,7 +219,9 @@ ASKED: dict[str, Ask] = {
     "rollout.temperature": _temperature,
     "rollout.top_p": _made("vllm.sampling_params:SamplingParams", "top_p"),
     "eval.temperature": _greedy,
-    "vllm.tensor_parallel_size": _heads,
+    **dict.fromkeys(["vllm.tensor_parallel_size", "ds.tensor_parallel_size"], _heads("actor")),
+    "guide.tensor_parallel_size": _heads("guide"),
+    "vllm.sync_backend": _sync,
     **{f"{role}.lr_scheduler": _schedule(role) for role in ("actor", "critic")},
     **{f"{role}.adam.{name}": _optimiser("AdamW", name) for role in ("actor", "critic") for name in ADAM},
     **{f"{role}.muon.{name}": _optimiser("Muon", name) for role in ("actor", "critic") for name in MUON},
@@ -211,9 +232,10 @@ ASKED: dict[str, Ask] = {
     "data.dataloader_num_workers": _made("torch.utils.data:DataLoader", "num_workers", ()),
     "train.seed": _made("numpy.random:RandomState", "seed"),
     "ds.attn_implementation": _attention,
+    "ds.experts_implementation": lambda value, flags: _policy(flags, experts_implementation=value),
     "ds.grad_accum_dtype": _made("deepspeed.runtime.config:DtypeEnum", "value"),
     "ds.zpg": _made("deepspeed.runtime.zero.config:DeepSpeedZeroConfig", "zero_hpz_partition_size"),
     "ds.lora.target_modules": _targets,
-    "ds.lora.dropout": _dropout,
+    "ds.lora.dropout": _made("torch.nn:Dropout", "p"),
 }
 """Flag -> what builds, of its value, the thing that it is for."""

@@ -9,9 +9,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from math_reward.nearest import beside
 from openrlhf_gtpo.checks.programs import programs
-from openrlhf_gtpo.data.sources import READERS, DataUnusable, files_of, names_of, reader_of, where_and_inside
+from openrlhf_gtpo.data.sources import DataUnusable, files_of, names_of, no_hub_id, not_there, nothing, reader_of
 
 POINTER = b"version https://git-lfs"
 """With which a file begins that Git LFS has not fetched."""
@@ -42,7 +41,7 @@ def faults(flags: Mapping[str, Any]) -> Iterator[str]:
         if not path.endswith(".py"):
             yield f"--{flag}: {path} is not a Python file: its name has to end with .py."
         elif not os.path.isfile(path):
-            yield f"--{flag}: {_nothing(path, 'file')}."
+            yield f"--{flag}: {nothing(path, 'file')}."
 
 
 def _model(flag: str, name: str, offline: bool) -> str | None:
@@ -55,7 +54,7 @@ def _model(flag: str, name: str, offline: bool) -> str | None:
         return f"--{flag}: the folder {name} has no config.json, so that there is no model in it"
     if os.path.isfile(name):
         return f"--{flag}: {name} is a file, but a model is a folder with a config.json, or a hub id"
-    if wrong := _no_hub_id(name, "folder"):
+    if wrong := no_hub_id(name, "folder"):
         return f"--{flag}: {wrong}"
     from huggingface_hub import try_to_load_from_cache
 
@@ -65,7 +64,7 @@ def _model(flag: str, name: str, offline: bool) -> str | None:
     if isinstance(cached, str):
         return _incomplete(flag, Path(cached).parent)
     off = "the hub is switched off (HF_HUB_OFFLINE) without it in its cache"
-    return f"--{flag}: {_nothing(name, 'folder')}, and {off}: `HF_HUB_OFFLINE=0 hf download {name}`"
+    return f"--{flag}: {nothing(name, 'folder')}, and {off}: `HF_HUB_OFFLINE=0 hf download {name}`"
 
 
 def _incomplete(flag: str, folder: Path) -> str | None:
@@ -89,36 +88,11 @@ def _incomplete(flag: str, folder: Path) -> str | None:
 def _data(flag: str, name: str) -> str | None:
     if not name:
         return f"--{flag} names an empty data set: remove the extra comma, or name a file or a hub id."
-    where, inside = where_and_inside(name)
+    if wrong := not_there(name):
+        return f"--{flag}: {wrong}."
     try:
-        readers = [reader_of(path) for path in files_of(where)]
+        for path in files_of(name):
+            reader_of(path)
     except DataUnusable as error:
         return f"--{flag}: {error}"
-    if readers or "://" in where:  # datasets reads URLs too
-        return None
-    if os.path.splitext(where)[1].lower() in READERS:
-        wrong = _nothing(where, "file")
-    elif os.path.isdir(where):
-        inner = os.path.join(where, inside or "")
-        wrong = "" if os.path.isdir(inner) else _nothing(inner, "folder")
-    else:
-        wrong = _no_hub_id(where, "file or folder")
-    return f"--{flag}: {wrong}." if wrong else None
-
-
-def _no_hub_id(name: str, kind: str) -> str:
-    """What is wrong with the name of nothing on this machine; empty for a hub id."""
-    from huggingface_hub.errors import HFValidationError
-    from huggingface_hub.utils import validate_repo_id
-
-    try:
-        validate_repo_id(name)
-    except HFValidationError:
-        return f"{_nothing(name, kind)}, and {name!r} is not a hub id (NAME or OWNER/NAME)"
-    return ""
-
-
-def _nothing(name: str, kind: str) -> str:
-    """``There is no file data/x.jsonl``; for a relative path, with the folder that it is relative to."""
-    at = "" if os.path.isabs(name) else f" in {os.getcwd()}"
-    return f"There is no {kind} {name}{at}{beside(name)}"
+    return None

@@ -40,7 +40,9 @@ def check(flags: Mapping[str, Any]) -> Iterator[Finding]:
 def _imported(flag: str, path: str, name: str) -> Finding:
     command = [sys.executable, "-c", IMPORT, path, name]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=SECONDS)
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=SECONDS
+        )
     except subprocess.TimeoutExpired:
         late = f"--{flag} {path} was not imported in {SECONDS} s: let it start at its first call."
         return Finding(flag, "fault", late)

@@ -1,14 +1,9 @@
 """Memory of a GPU and of a node, and room on the disk: what a run takes, computed before it starts.
 
-Memory of the training part is DeepSpeed's own estimate (`estimate_zero2_model_states_mem_needs` and
-`estimate_zero3_model_states_mem_needs`), what enters each layer in bfloat16, which gradient checkpointing keeps, and
-logits as OpenRLHF holds them, 10 bytes for each token of a micro-batch and entry of the vocabulary (bfloat16, a
-float32 copy, and the gradients of both), or 6 without gradients. For 1.5 B parameters with ZeRO-3 on one GPU that is
-53 GiB with micro-batches of 16,384 tokens and 78 with 32,768; measured were 48 and 67. An engine has what its share of
-a GPU leaves beside 2 bytes a parameter.
-
-Who sleeps leaves the GPU for page-locked memory of the node, whose blocks torch rounds up to powers of two: vLLM takes
-one for each segment of its weights, DeepSpeed one each for float32 weights, Adam's two moments and gradients.
+Memory of the training part is DeepSpeed's own estimate, what enters each layer in bfloat16, which gradient
+checkpointing keeps, and logits as OpenRLHF holds them. For 1.5 B parameters with ZeRO-3 on one GPU that is 53 GiB with
+micro-batches of 16,384 tokens and 78 with 32,768; measured were 48 and 67. Who sleeps leaves the GPU for page-locked
+memory of the node, whose blocks torch rounds up to powers of two.
 
     python -m openrlhf_gtpo.checks.room LIKE FLAGS...
 
@@ -98,7 +93,7 @@ def memory_of(flags: Flags) -> Memory | None:
         trained = max(length, flags["train.max_tokens_per_gpu"])
         forward = max(length, flags["rollout.max_tokens_per_gpu"] or flags["train.max_tokens_per_gpu"])
     inputs = 2.0 * size.layer_inputs * trained * flags["actor.gradient_checkpointing_enable"]
-    logits = max(10.0 * trained, 6.0 * forward) * size.vocabulary
+    logits = max(10.0 * trained, 6.0 * forward) * size.vocabulary  # bfloat16, a float32 copy, gradients of both
     share = flags["vllm.gpu_memory_utilization"] * has
     cache = max(0.0, share - 2 * size.parameters / each - OVERHEAD)
     return Memory(

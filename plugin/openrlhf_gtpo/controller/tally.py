@@ -19,6 +19,8 @@ class RewardTally:
     seconds_max: float = 0.0
     responses: int = 0
     last_error: str = ""
+    reasons: Counter[str] = field(default_factory=Counter)
+    """Why groups lost a reward."""
     last_token_at: float = 0.0
     last_reward_at: float = 0.0
     rewards: set[float] = field(default_factory=set)

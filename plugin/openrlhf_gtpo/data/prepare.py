@@ -2,15 +2,15 @@
 
 import argparse
 import json
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from math_reward.nearest import beside
 from openrlhf_gtpo.data.formats import FORMATS, UnknownFormat, question_and_reference
 from openrlhf_gtpo.data.references import grades, kind_of
-from openrlhf_gtpo.data.sources import READERS, DataUnusable, is_local, records
+from openrlhf_gtpo.data.sources import READERS, DataUnusable, records
 from openrlhf_gtpo.errors import SettingsError
 from openrlhf_gtpo.flags import Parser
 
@@ -44,8 +44,6 @@ def main(argv: Sequence[str]) -> int:
     source = args.source or form.hub_id
     if source is None:
         raise SettingsError(f"{args.name} is no data set of the hub: name one by --from.")
-    if not is_local(source) and (source.startswith((".", "/", "~")) or source.count("/") != 1):
-        raise SettingsError(f"--from {source}: there is no such file{beside(source)}; a hub id is OWNER/NAME.")
     config, split = args.config, args.split
     if not args.source:
         config, split = config or form.config, split or form.split
@@ -145,4 +143,5 @@ def _tell(path: Path, bad: dict[str, list[str]], repeated: int, kept: int, drop:
     listed = ", ".join(f"{count:,} with {what}" for what, count in counts.items())
     end = f"{listed}{' left out' if drop else ': --drop-ungradable leaves them out'}"
     print(f"{path}: {kept:,} prompts; {repeated:,} repeated; {end if counts else 'every reference can be graded'}")
+    print(f"Its flags: --data.prompt_dataset {shlex.quote(str(path))} --data.input_key input --data.label_key label")
     return 1 if counts and not drop else 0

@@ -9,6 +9,7 @@ import glob
 import io
 import itertools
 import os
+import re
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -71,8 +72,9 @@ def where_and_inside(name: str) -> tuple[str, str | None]:
     return (whole, None) if os.path.exists(whole) else (where.strip(), inside.split("@")[0].strip() or None)
 
 
-def files_of(where: str) -> list[Path]:
+def files_of(name: str) -> list[Path]:
     """The files on this machine that a name means: itself, or what fits it as a pattern."""
+    where, _ = where_and_inside(name)
     if os.path.isfile(where):
         return [Path(where)]
     found = sorted(glob.glob(where, recursive=True)) if glob.has_magic(where) else []
@@ -81,13 +83,47 @@ def files_of(where: str) -> list[Path]:
 
 def is_local(name: str) -> bool:
     """Whether a data set is on this machine."""
-    where, _ = where_and_inside(name)
-    return os.path.isdir(where) or bool(files_of(where))
+    return os.path.isdir(where_and_inside(name)[0]) or bool(files_of(name))
 
 
-def prepared_by(name: str) -> str:
-    """The command that makes prompts and labels of a data set's rows, as they are, and leaves out those without."""
-    return f"`openrlhf-gtpo data prepare other --from {shlex.quote(name)} --drop-ungradable --out data`"
+def nothing(name: str, kind: str) -> str:
+    """``There is no file data/x.jsonl``; for a relative path, with the folder that it is relative to."""
+    at = "" if os.path.isabs(name) else f" in {os.getcwd()}"
+    return f"There is no {kind} {name}{at}{beside(name)}"
+
+
+def no_hub_id(name: str, kind: str) -> str:
+    """What is wrong with the name of nothing on this machine, without an end; empty for a hub id."""
+    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub.utils import validate_repo_id
+
+    try:
+        validate_repo_id(name)
+    except HFValidationError:
+        return f"{nothing(name, kind)}, and {name!r} is not a hub id (NAME or OWNER/NAME)"
+    return ""
+
+
+def not_there(name: str) -> str:
+    """What is wrong with a name that means nothing, without an end; empty for a file, a folder, a URL or a hub id."""
+    where, inside = where_and_inside(name)
+    if files_of(name) or "://" in where:  # `datasets` reads URLs too
+        return ""
+    if os.path.isdir(where):
+        inner = os.path.join(where, inside or "")
+        return "" if os.path.isdir(inner) else nothing(inner, "folder")
+    if os.path.splitext(where)[1].lower() in READERS:
+        return nothing(where, "file")
+    return no_hub_id(where, "file or folder")
+
+
+def prepared_by(name: str, split: str | None, input_key: str | None, label_key: str | None) -> str:
+    """The command that makes prompts and labels of these columns, and leaves out rows without; without a column it
+    finds that by its name."""
+    named = {"from": name, "split": None if files_of(name) else split, "input_key": input_key, "label_key": label_key}
+    flags = "".join(f" --{flag} {shlex.quote(value)}" for flag, value in named.items() if value)
+    folder = re.sub(r"\W+", "_", Path(name).stem).strip("_") or "mine"
+    return f"`openrlhf-gtpo data prepare other{flags} --drop-ungradable --out data/{folder}`"
 
 
 def records(
@@ -105,12 +141,12 @@ def records(
         DataUnusable: nothing is there or can be loaded, or a row is none.
     """
     where, inside = where_and_inside(name)
-    files = files_of(where)
+    files = files_of(name)
     for path in files:
         yield from read(path, str(path), columns, reader_of(path))
     if not files:
-        if os.path.splitext(where)[1].lower() in READERS and "://" not in where and not os.path.isdir(where):
-            raise DataUnusable(f"There is no file {where}{beside(where)}.")
+        if wrong := not_there(name):
+            raise DataUnusable(f"{wrong}.")
         yield from _of_a_set(where, inside, columns, split, config)
 
 

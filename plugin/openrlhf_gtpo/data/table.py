@@ -1,12 +1,15 @@
 """The rows of any data set as prompts and labels: for training, the checks before it, and evaluations."""
 
+from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from math_reward.json_lines import NoAnswer
 from openrlhf_gtpo.data.formats import BESIDE, UnknownFormat, absent, answer_of, prompt_of
 from openrlhf_gtpo.data.sources import Columns, DataUnusable, Place, prepared_by, records
+from openrlhf_gtpo.errors import SettingsError
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,10 @@ def rows(
                 )
             label = None if label_key is None else _label(values, label_key, f"{flags}label_key")
         except UnknownFormat as error:
-            raise DataUnusable(f"{place}: {error}, or run {prepared_by(name)}.") from None
+            if label_key is None:  # without which nothing can be prepared
+                raise DataUnusable(f"{place}: {error}.") from None
+            there = (key if key in values else None for key in (input_key, label_key))
+            raise DataUnusable(f"{place}: {error}, or run {prepared_by(name, split, *there)}.") from None
         yield Row(place, prompt, label, values)
     if place is None:
         raise DataUnusable(f"{name} is empty: give one with a row for each prompt.")
@@ -67,3 +73,15 @@ def _label(values: dict[str, Any], key: str, flag: str) -> str:
         return answer_of(values[key])
     except NoAnswer as kind:
         raise UnknownFormat(f"its {key!r} is {kind}: give the reference answer as a text") from None
+
+
+def first_rows(name: str, args: Namespace, split: str | None, count: int | None) -> list[Row]:
+    """The rows of a data set by the ``--input_key`` and ``--label_key`` of a command that samples; so many at most.
+
+    Raises:
+        SettingsError: they cannot be read.
+    """
+    try:
+        return list(islice(rows(name, args.input_key, args.label_key, split=split, flags="--"), count))
+    except DataUnusable as error:
+        raise SettingsError(str(error)) from None

@@ -1,5 +1,6 @@
 """The checkpoint that a run goes on from is there and whole, or the sentence names one that is, or what is there."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,7 @@ def test_a_damaged_one_is_named_with_the_newest_whole_one(damage: str, found: Fo
             one.unlink()
         if damage == "no folder":
             folder.rmdir()
+    shutil.copytree(tmp_path / "_actor" / "global_step10", tmp_path / "_actor" / "global_step11_universal")
     (sentence,) = [one.sentence for one in found() if one.state == "fault"]
     assert_refusal(sentence, "damaged", "write global_step10 into", str(pointer))
     assert (f"{pointer} is not there" in sentence) == (damage == "no pointer")
@@ -76,16 +78,25 @@ def test_without_a_whole_one_the_run_begins_again(found: Found, tmp_path: Path) 
 
 
 def test_what_a_folder_without_checkpoints_has_is_said(found: Found, tmp_path: Path) -> None:
-    """Only a folder inside the checkpoints is refused: a script may always resume, the first time too."""
-    inside = tmp_path / "_actor", tmp_path / "_actor" / "global_step12"
+    """A model, or a folder inside the checkpoints, is refused; nothing is not: a script may always resume, the first
+    time too."""
+    inside = [tmp_path / "_actor", tmp_path / "_actor" / "global_step12", tmp_path / "global_step12_hf"]
+    inside.append(tmp_path / "global_step_12")
+    model, started, shards = (tmp_path / "elsewhere" / name for name in ("model", "started", "shards"))
+    for folder, name in ((inside[2], "config.json"), (model, "config.json"), (started, "run.lock")):
+        folder.mkdir(parents=True)
+        (folder / name).write_text("{}")
+    shards.mkdir()
+    (shards / "model-00001-of-00002.safetensors").write_text("")
     (tmp_path / "empty").mkdir()
-    (tmp_path / "model").mkdir()
-    (tmp_path / "model" / "config.json").write_text("{}")
     for path, state, said in (
         *((one, "fault", f"name {tmp_path}.") for one in inside),
         (tmp_path / "nowhere", "warning", "is not there"),
         (tmp_path / "empty", "warning", "has nothing"),
-        (tmp_path / "model", "warning", "has config.json"),
+        (tmp_path / "emtpy", "warning", "is not there (did you mean"),
+        (started, "warning", "has run.lock"),
+        (model, "fault", f"give --actor.model_name_or_path {model} and no --ckpt.load_enable"),
+        (shards, "fault", "has a model"),
         (tmp_path / "_actor" / "latest", "fault", "is a file"),
     ):
         (finding,) = found("--ckpt.load_enable", path=path)

@@ -1,15 +1,19 @@
 """What is said of the files that a command line names: rows, prompt lengths; templates, positions, vocabularies."""
 
 import json
+import re
+import shlex
 import shutil
 import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import datasets
 import huggingface_hub
 import pytest
 
+from openrlhf_gtpo import cli
 from openrlhf_gtpo.checks import Finding, data
 from openrlhf_gtpo.data import references
 
@@ -135,6 +139,46 @@ def test_rows_that_repeat_a_few_prompts_are_told(check: Check, written: Write) -
     assert {one.state for one in check(written(*few * 9))} == {"ok"}
 
 
+@pytest.mark.parametrize(
+    ("row", "words", "split", "written_row"),
+    [
+        ({"problem": "No.", "answer": "0", "ask": BOXED, "sol": "1"}, ["ask", "sol"], None, (BOXED, "1")),
+        ({"problem": "No.", "answer": "0", "ask": BOXED, "sol": "1"}, ["ask", "sol"], "train", (BOXED, "1")),
+        ({"instruction": BOXED, "input": "1", "answer": "2"}, ["input", "answer"], None, (f"{BOXED}\n\n1", "2")),
+    ],
+)
+def test_the_command_that_is_suggested_works_as_it_is_pasted(
+    check: Check,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    row: dict[str, str],
+    words: list[str],
+    split: str | None,
+    written_row: tuple[str, str],
+) -> None:
+    """It takes the columns and the split of the command line, and what it writes is trained on."""
+    monkeypatch.chdir(tmp_path)
+    bad, name = {**row, words[0]: f"{BOXED}?", words[1]: "see proof"}, "my data"
+    if split:
+        parts = {split: [row, bad], "test": [{**row, words[0]: "of the test"}] * 2}
+        datasets.DatasetDict({name: datasets.Dataset.from_list(part) for name, part in parts.items()}).save_to_disk(
+            tmp_path / name
+        )
+    else:
+        name += ".jsonl"
+        (tmp_path / name).write_text(f"{json.dumps(row)}\n{json.dumps(bad)}\n")
+    keys = ["--data.input_key", words[0], "--data.label_key", words[1]]
+    (said,) = [one.sentence for one in check(name, *keys) if one.check == "references"]
+    command = re.search(r"`openrlhf-gtpo (.*)`", said)
+    assert command
+    assert cli.main(shlex.split(command[1])) == 0
+    path = tmp_path / "data" / "my_data" / "other.jsonl"
+    (made,) = map(json.loads, path.read_text().splitlines())
+    assert (made["input"], made["label"]) == written_row
+    again = check(path, "--data.input_key", "input", "--data.label_key", "label")
+    assert {one.state for one in again} == {"ok"}
+
+
 OF_FOUR = GOOD | {"choices": ["7", "11", "42", "13"]}
 
 
@@ -218,6 +262,21 @@ def test_a_prompt_may_have_as_many_tokens_as_the_response_leaves_and_a_longer_on
     assert (found.check, found.state) == ("data", "fault" if named else "ok")
     if named:
         assert_refusal(found.sentence, str(path), *named)
+
+
+def test_lengths_that_a_plan_tells_are_of_prompts_from_all_over_a_long_file(
+    check: Check, written: Write, parse: Callable[..., dict[str, Any]], policy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(data, "SAMPLE", 8)
+    for count in (3, 8, 40):
+        path = written(*[{"input": "x" * n, "label": "1"} for n in range(1, count + 1)])
+        check(path)  # anew
+        words = ["--data.prompt_dataset", path, "--data.label_key", "label", "--actor.model_name_or_path", policy]
+        ((name, rows, lengths),) = data.prompt_lengths(parse(*words))
+        assert (name, rows, len(lengths)) == (str(path), count, min(count, 8))
+        assert len(set(lengths)) == len(lengths), "each at most once"
+        assert set(lengths) <= set(range(1, count + 1))
+        assert max(lengths) > 3 * count / 4, "and not the first ones"
 
 
 @pytest.fixture

@@ -61,6 +61,10 @@ REFUSED: list[tuple[str, ...]] = [
     ("--eval.temperature -0.5", "must be non-negative, got -0.5."),
     ("--eval.n_samples_per_prompt 0", "at least 1"),
     ("--vllm.tensor_parallel_size 3", "3", "2 attention heads"),
+    ("--ds.tensor_parallel_size 3", "3", "2 attention heads"),
+    ("--ds.experts_implementation grouped_mm", "does not support setting experts implementation."),
+    ("--ref.num_nodes 0", "at least 1"),
+    ("--ds.ring_attn_head_stride 0", "at least 1"),
     ("--vllm.gpu_memory_utilization 1.5", "at most 1"),
     ("--actor.lr_scheduler constnat", "constnat", "did you mean constant?"),
     ("--actor.lr_scheduler reduce_lr_on_plateau", "missing", "'metrics'"),
@@ -72,7 +76,7 @@ REFUSED: list[tuple[str, ...]] = [
     ("--actor.adam.betas 0.9 1", "Invalid beta parameter at index 1: 1.0."),
     ("--actor.adam.eps -1", "Invalid epsilon value: -1.0."),
     ("--actor.adam.weight_decay -1", "Invalid weight_decay value: -1.0."),
-    ("--actor.muon.lr -1 --actor.optim muon", "but is: -1.0."),
+    ("--actor.muon.lr -1 --actor.optim muon --actor.max_norm 0", "but is: -1.0."),
     ("--actor.dual_clip 0.5", "must be > 1.0, got 0.5."),
     ("--actor.eps_clip_low_high -0.2 0.2", "at least 0"),
     (f"--algo.advantage.is_correction_mode clip {CORRECTED} seq", "level=token"),
@@ -86,14 +90,11 @@ REFUSED: list[tuple[str, ...]] = [
     ("--ds.lora.rank -1", "at least 0"),
     ("--ds.lora.alpha 0 --ds.lora.rank 8", "at least 1"),
     ("--ds.lora.dropout 2 --ds.lora.rank 8", "between 0 and 1, but got 2.0."),
-    ("--ds.lora.dropout 1 --ds.lora.rank 8", "1.0", "less than 1."),
-    ("--actor.max_norm -1", "-1.0", "0 or more"),
-    ("--ckpt.max_mem -1", "-1.0", "0 or more"),
     ("--algo.advantage.gamma 2", "at most 1"),
     ("--algo.kl.target -1", "at least 0"),
     ("--reward.overlong_penalty_factor -1", "at least 0"),
     (f"--eval.temperature 0 {EVALUATED}", "0.0", "--eval.n_samples_per_prompt 3"),
-    (f"--algo.advantage.is_correction_threshold 2 0.5 {CORRECTED} token", "2 0.5", "LOW below HIGH"),
+    (f"--algo.advantage.is_correction_threshold 2 0.5 {CORRECTED} token", "2.0 0.5", "LOW needs to be below HIGH"),
     ("--logger.logging_steps 0", "at least 1"),
     ("--ckpt.save_steps 0", "0", "-1 for never"),
     ("--eval.steps 0", "0", "-1 for never"),
@@ -175,6 +176,10 @@ def test_unusual_values_are_taken(said: Said, flags: str) -> None:
         ),
         ("--algo.kl.use_loss", ["--algo.kl.use_loss", "--algo.kl.init_coef"]),
         ("--algo.advantage.is_correction_threshold 2", ["threshold", f"{CORRECTED}"]),
+        ("--actor.muon.lr 0.1", ["--actor.muon.lr", "without --actor.optim muon"]),
+        ("--actor.muon.ns_steps 6", ["--actor.muon.ns_steps", "DeepSpeed"]),
+        ("--actor.muon.no_nesterov", ["--actor.muon.no_nesterov", "DeepSpeed"]),
+        ("--actor.optim muon", ["--actor.max_norm 1.0", "Muon", "set it to 0."]),
     ],
 )
 def test_what_would_do_nothing_is_a_warning(said: Said, flags: str, words: list[str]) -> None:
@@ -191,10 +196,39 @@ def test_a_best_metric_needs_evaluations(said: Said) -> None:
     assert_refusal(found[1][1], "--ckpt.best_metric_key", "--eval.steps")
 
 
-@pytest.mark.parametrize(("attention", "words"), [("eagr", "did you mean eager?"), ("sdpa", "")])
-def test_attention_is_asked_about_for_gpus(said: Said, attention: str, words: str) -> None:
-    found = said(f"--vllm.num_engines 8 --ds.attn_implementation {attention}", "gpu")
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ("--ds.attn_implementation eagr", "did you mean eager?"),
+        ("--ds.attn_implementation sdpa", ""),
+        ("--vllm.sync_backend ncll", "did you mean nccl?"),
+        ("--vllm.sync_backend gloo", ""),
+        ("--vllm.sync_backend mpi --vllm.sync_with_ray", "Only NCCL and GLOO are supported."),
+    ],
+)
+def test_what_a_cpu_has_no_choice_of_is_asked_about_for_gpus(said: Said, flags: str, words: str) -> None:
+    found = said(f"--vllm.num_engines 8 {flags}", "gpu")
     assert [sentence.endswith(words) for _, sentence in found] == [True] * bool(words)
+
+
+def test_a_guide_s_heads_divide_among_its_own_gpus(said: Said, tiny_model: Path) -> None:
+    guide = f"--guide.model {tiny_model} --guide.tensor_parallel_size"
+    ((state, sentence),) = said(f"{guide} 3")
+    assert state == "fault"
+    assert_refusal(sentence, "--guide.tensor_parallel_size is 3", "2 attention heads")
+    assert said(f"{guide} 2") == []
+
+
+@pytest.mark.parametrize(("device", "attention"), [("gpu", "Flash Attention 2"), ("cpu", "scaled_dot_product")])
+def test_a_policy_without_the_attention_that_is_the_default_is_refused(
+    said: Said, tmp_path: Path, device: str, attention: str
+) -> None:
+    from transformers import BloomConfig
+
+    BloomConfig(hidden_size=32, n_layer=1, n_head=2, vocab_size=64).save_pretrained(tmp_path / "bloom")
+    ((state, sentence),) = said(f"--vllm.num_engines 8 --actor.model_name_or_path {tmp_path / 'bloom'}", device)
+    assert state == "fault"
+    assert_refusal(sentence, "--ds.attn_implementation", "BloomForCausalLM does not support", attention)
 
 
 def test_a_kernel_of_the_hub_is_not_downloaded(said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,6 +236,14 @@ def test_a_kernel_of_the_hub_is_not_downloaded(said: Said, monkeypatch: pytest.M
 
     monkeypatch.setattr(transformers.AutoModelForCausalLM, "from_config", None)  # which would
     assert said("--vllm.num_engines 8 --ds.attn_implementation hub/kernel", "gpu") == []
+
+
+def test_a_policy_that_sees_is_not_made_on_nothing(said: Said, tmp_path: Path) -> None:
+    from transformers import LlavaConfig
+
+    LlavaConfig().save_pretrained(tmp_path / "sees")
+    found = said(f"--actor.model_name_or_path {tmp_path / 'sees'} {LORA} nothing")
+    assert [sentence for _, sentence in found if "target_modules" in sentence or "attn" in sentence] == []
 
 
 def test_a_library_that_is_not_here_is_not_asked_and_none_for_defaults(

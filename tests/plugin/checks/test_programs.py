@@ -14,6 +14,8 @@ PROGRAMS = [
     ("import no_such_module_of_mine\n", "No module named 'no_such_module_of_mine'"),
     ("def reward(): ...\n", "defines no reward_func"),
     ("def reward_func(:\n", "SyntaxError"),
+    (f"input()\n{REWARDS}", "EOF"),  # it would wait for a keyboard
+    (f"breakpoint()\n{REWARDS}", "BdbQuit"),
     (f"import sys\nsys.exit(3)\n{REWARDS}", "cannot be used"),
 ]
 

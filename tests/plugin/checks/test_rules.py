@@ -87,6 +87,7 @@ ON_EIGHT = "--actor.num_gpus_per_node 8"
         (f"{GUIDE} --reward.model_name_or_path judge --reward.remote_url http://127.0.0.1:1", "grpo_s"),
         (f"{GUIDE} --train.colocate_all --vllm.num_engines 8 {ON_EIGHT} --guide.engines 8", "gtpo"),
         ("--rollout.n_samples_per_prompt 1", "flash_reinforce"),
+        ("--rollout.n_samples_per_prompt 2 --rollout.batch_size 256 --shaping.grop", "gtpo"),
     ],
 )
 def test_what_goes_together_is_taken(faults: Faults, flags: str, estimator: str) -> None:
@@ -98,7 +99,10 @@ WITH_KL = "--algo.kl.init_coef 0.1 --algo.kl.use_loss"
 REFUSED: list[tuple[str, ...]] = [
     *((name, flags, flags.split()[0]) for name in (*OURS, ESTIMATORS[-1]) for flags in MEANINGLESS),
     *((name, OF_A_MODEL, "--reward.model_name_or_path") for name in OURS),
-    ("grpo_s", "--shaping.until answer", "--shaping.until answer", "grpo_s"),
+    ("grpo_s", "--shaping.until answer", "--shaping.until", "grpo_s", "choose gtpo."),
+    ("rloo", "--shaping.alpha2 0.5", "--shaping.alpha2", "rloo", "choose gtpo or grpo_s."),
+    ("group_norm", "--shaping.entropy_clip 0 1 --shaping.over class", "--shaping.entropy_clip", "gtpo or grpo_s."),
+    (ESTIMATORS[-1], "--shaping.scope batch", "--shaping.scope", "signed_entropy"),
     ("gtpo", "--shaping.until answer --reward.remote_url http://a/reward", "--shaping.until", "reward service"),
     ("group_norm", "--reward.mode strict --reward.remote_url http://a:1,http://b/reward", "--reward.mode"),
     ("gtpo", "--shaping.entropy_clip 1 1", "--shaping.entropy_clip", "1.0 1.0"),
@@ -116,11 +120,18 @@ REFUSED: list[tuple[str, ...]] = [
     ),
     ("gtpo", "--rollout.vllm_generate_batch_size 8", "--rollout.vllm_generate_batch_size", "8", "1024"),
     ("gtpo", "--ds.ring_attn_size 16", "--ds.ring_attn_size", "16", "8 GPUs"),
-    ("gtpo", f"--train.colocate_all {ON_FOUR} --vllm.num_engines 2", "--train.colocate_all", "4", "2", "engines"),
-    ("gtpo", f"--train.colocate_actor_ref {WITH_KL} {ON_FOUR}", "4", "8", "--ref.num_nodes"),
-    ("gtpo", "--reward.remote_url localhost:99", "--reward.remote_url", "http://localhost:99"),
+    # OpenRLHF's own assertions, of which it tells when its engines run.
+    ("gtpo", f"--train.colocate_all {ON_FOUR} --vllm.num_engines 2", "OpenRLHF refuses", "engines", "got 4 and 2."),
+    ("gtpo", f"--train.colocate_actor_ref {WITH_KL} {ON_FOUR}", "OpenRLHF refuses", "actor and ref model."),
+    (
+        "gae",
+        f"{OF_A_MODEL} --train.colocate_critic_reward --reward.num_gpus_per_node 4",
+        "OpenRLHF refuses",
+        "critic and reward model.",
+    ),
+    ("gtpo", "--reward.remote_url localhost:99", "--reward.remote_url", "like http://", "'localhost:99'"),
     ("gtpo", "--reward.remote_url ftp://a/b", "--reward.remote_url", "http://"),
-    ("gtpo", "--reward.remote_url http://a:1,b:2", "--reward.remote_url", "http://b:2"),
+    ("gtpo", "--reward.remote_url http://a:1,b:2", "--reward.remote_url", "like http://", "'b:2'"),
     ("gtpo", "--reward.remote_url http://me:secret@a:1", "--reward.remote_url", "credentials"),
     ("gtpo", "--reward.ca_file ca.pem", "--reward.ca_file", "https://"),
     ("gtpo", "--reward.ca_file none.pem --reward.remote_url https://a", "--reward.ca_file", "none.pem"),
@@ -160,26 +171,23 @@ def test_what_cannot_be_is_refused_and_named(faults: Faults, estimator: str, fla
 
 SIZES = [
     # 8 x 5 with updates of 32: 40 graded, 32 trained on.
-    ("8 5 32 4 8 1", "updates take 32 at a time", "--rollout.batch_size 32 or --train.batch_size 40."),
+    ("8 5 32 4 8 1", "updates take 32 at a time", "make --rollout.batch_size a multiple of 32."),
     # 12 with updates of 8 on 2 processes.
-    ("3 4 8 2 2 2", "8 at a time (--train.batch_size 8 on 2", "--rollout.batch_size 2 or --train.batch_size 4."),
+    ("3 4 8 2 2 2", "8 at a time (--train.batch_size 8 on 2", "a multiple of 2."),
     # Three micro-batches for two processes: one would wait for the other for ever.
     (
         "3 4 4 2 4 2",
         "8 at a time",
         "micro_batch_size 4 on 2",
-        "--rollout.batch_size 2 or --rollout.micro_batch_size 3.",
+        "a multiple of 2.",
     ),
-    ("4 4 64 4 4 1", "64 at a time", "--rollout.batch_size 16 or --train.batch_size 16."),
-    # Eight responses are no micro-batch of nine, which OpenRLHF itself would refuse.
-    ("5 2 8 8 9 1", "8 at a time", "set --rollout.batch_size 8."),
-    # Nor are fewer than 32 a micro-batch of 16 for each of two processes.
-    ("1 2 8 8 16 2 --train.dynamic_batch_enable", "8 at a time", "set --rollout.batch_size 16."),
+    ("4 4 64 4 4 1", "64 at a time", "a multiple of 16."),
+    ("1 2 8 8 16 2 --train.dynamic_batch_enable", "8 at a time", "a multiple of 4."),
 ]
 
 
 @pytest.mark.parametrize(("sizes", "named"), [(sizes, named) for sizes, *named in SIZES])
-def test_a_batch_that_is_no_whole_number_of_updates_is_refused_with_the_numbers_that_fit(
+def test_a_batch_that_is_no_whole_number_of_updates_is_refused_with_those_that_fit(
     faults: Faults, sizes: str, named: list[str]
 ) -> None:
     names = ("rollout.batch_size", "rollout.n_samples_per_prompt", "train.batch_size", "train.micro_batch_size")

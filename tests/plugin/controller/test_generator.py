@@ -41,14 +41,22 @@ def test_a_group_that_lost_a_reward_is_dropped_and_another_prompt_takes_its_plac
     assert generate.metrics()["reward/dropped_groups"] == generate.metrics()["reward/failed_responses"] == 2
 
 
-def test_each_group_that_is_dropped_has_its_own_reason_in_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_group_that_is_dropped_has_its_own_reason_in_the_log_and_the_commonest_is_said_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     logged: list[str] = []
     monkeypatch.setattr(logger, "warning", lambda text, *values: logged.append(text % values))
-    answers = {p: [one | {"reward_error": f"{p} failed"} for one in said(p, NONE)] for p in "bc"}
-    over("abcde", answers=answers, rollout__batch_size=3).generate_samples(max_len=MAX_LEN)
+    why = {"a": "full", "b": "gone", "c": "gone", "i": "slow"}
+    answers = {p: [one | {"reward_error": why[p]} for one in said(p, NONE)] for p in why}
+    generate = over("abcdefghijklmn", answers=answers, rollout__batch_size=4)
+    generate.generate_samples(max_len=MAX_LEN)
     assert [line for line in logged if "Dropped" in line] == [
-        f"Dropped a group of {G} responses: {p} failed" for p in "bc"
+        f"Dropped a group of {G} responses: {why[p]}" for p in "abc"
     ]
+    assert "step 1 drops 3 groups that lost a reward, 2 of them since gone." in capsys.readouterr().out
+    generate.generate_samples(max_len=MAX_LEN)
+    assert generate.metrics()["reward/dropped_groups"] == 1
+    assert "lost a reward" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -73,7 +81,7 @@ def test_training_goes_on_with_a_smaller_batch_that_fills_whole_updates_and_says
     assert generate.metrics()["reward/dropped_groups"] == dropped
     told = capsys.readouterr().out
     assert (f"leaves out {G} of {len(samples) + G} responses" in told) is ("train__batch_size" in changes)
-    assert ("groups lost a reward, the last one since http" in told) is (lost != "" and "leaves out" in told)
+    assert (f"drops {len(lost)} groups that lost a reward, {len(lost)} of them since http" in told) is (lost != "")
 
 
 def test_groups_that_dynamic_filtering_drops_are_no_lost_rewards(capsys: pytest.CaptureFixture[str]) -> None:
@@ -117,7 +125,7 @@ def test_a_chunk_that_lost_all_its_groups_ends_no_run(capsys: pytest.CaptureFixt
     batch, _, consumed, exhausted = generate.generate_samples(max_len=MAX_LEN)
     assert (len(batch), consumed, exhausted) == (0, 1, True)
     told = capsys.readouterr().out
-    assert "warning: step 2 has nothing to train on; 1 groups lost a reward, the last one since http" in told
+    assert "warning: step 2 has nothing to train on; drops 1 groups that lost a reward, 1 of them since http" in told
     assert ".." not in told
     generate = over("abcdefghij", lost="abcdefgh", rollout__batch_size=2)
     batch, *_ = generate.generate_samples(max_len=MAX_LEN)

@@ -153,6 +153,7 @@ def test_a_raw_file_of_sharegpt_is_a_prompt_or_named_with_the_command_that_takes
         with pytest.raises(DataUnusable) as refused:
             list(rows(source, column, "label"))
         assert_refusal(str(refused.value), source, " 1: ", f"`openrlhf-gtpo data prepare other --from {source} ")
+        assert ("--input_key conversations" in str(refused.value)) == (column == "conversations")
     command = re.search(r"`openrlhf-gtpo (.*)`", str(refused.value))
     assert command
     assert main([*shlex.split(command[1])[:-1], str(tmp_path / "out")]) == 0
