@@ -2,6 +2,7 @@
 
 import argparse
 import io
+import os
 import sys
 from typing import NoReturn
 
@@ -34,5 +35,12 @@ def main() -> None:
     if name == ["serve"]:
         serve.add_settings(commands.choices["serve"])
     chosen = commands.choices.get("".join(name))
-    arguments = chosen.parse_args(words) if chosen else parser.parse_args(name)
-    arguments.run(arguments)
+    try:
+        try:
+            arguments = chosen.parse_args(words) if chosen else parser.parse_args(name)
+            arguments.run(arguments)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:  # math-reward rules | head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # where Python writes what is left at its end
+        sys.exit(0)

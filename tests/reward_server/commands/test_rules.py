@@ -1,5 +1,7 @@
 """``math-reward rules``: what the grader knows, with examples, for whoever asks why an answer counts."""
 
+import subprocess
+import sys
 from typing import Any
 
 from ...refusals import assert_refusal
@@ -32,3 +34,10 @@ def test_a_word_that_no_rule_has_is_refused(in_process: Any):
 
     assert (code, printed) == (2, "")
     assert_refusal(said, "xylophone")
+
+
+def test_a_reader_who_has_gone_ends_it_quietly():
+    command = f"set -o pipefail; {sys.executable} -m math_reward rules | true"
+    done = subprocess.run(["bash", "-c", command], capture_output=True)
+
+    assert (done.returncode, done.stderr) == (0, b"")

@@ -1,9 +1,9 @@
 r"""Rows of kinds that users bring, labelled before the grader was run on them, and answers that must not be paid.
 
 ``own_rows.jsonl``: kind, reference, an answer (in a box) or a whole completion, the label; ``prompt`` and ``options``
-where they are given; ``verdict``, ``found`` (the answer as the completion has it) and ``stage`` where the label is not
-all that has to be so; ``missed`` says why the grader does not know a row, so that the list of what it does not know
-stays true.
+where they are given; ``verdict``, ``found`` (the answer as the completion has it), ``stage``, ``span`` and ``detail``
+where the label is not all that has to be so; ``missed`` says why the grader does not know a row, so that the list of
+what it does not know stays true.
 
 ``cheats.jsonl``: per kind, answers of which none is right for any of the references, but for the pairs under
 ``right``; or ``pairs`` of a reference and an answer (something infinite, dropped, permuted, or only a part), or
@@ -44,6 +44,7 @@ def _graded(row: dict[str, Any]) -> Grade:
 def _as_labelled(row: dict[str, Any]) -> bool:
     found = _graded(row)
     said = {"verdict": found.verdict.value, "found": found.answer, "stage": found.stage and found.stage.value}
+    said |= {"span": found.span and list(found.span), "detail": found.detail}
     return found.correct is row["label"] and {**said, **row}.items() >= said.items()
 
 

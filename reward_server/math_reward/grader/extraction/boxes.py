@@ -59,8 +59,7 @@ def last_boxes(text: str) -> Statement | None:
         text = _TOKEN_BOX.sub(lambda token: r"\boxed{" if token[1] == "begin" else "}", text)
     if "box" not in text:
         return None
-    starts = [match.start() for match in BOX.finditer(text)][-MAX_BOXES:]
-    boxes = _closed_boxes(text, starts[0]) if starts else []
+    boxes = _closed_boxes(text)
     if not boxes:
         return None
     alternatives = False
@@ -85,18 +84,15 @@ def last_boxes(text: str) -> Statement | None:
 
 def boxes_in(text: str) -> list[str]:
     """What each of the last boxes holds, inner boxes unwrapped."""
-    starts = [match.start() for match in BOX.finditer(text)][-MAX_BOXES:]
-    boxes = _closed_boxes(text, starts[0]) if starts else []
-    return [_OPEN_BOX.sub("", text[begin:end]).strip() for _, begin, end in boxes]
+    return [_OPEN_BOX.sub("", text[begin:end]).strip() for _, begin, end in _closed_boxes(text)]
 
 
-def _closed_boxes(text: str, start: int) -> list[tuple[int, int, int]]:
+def _closed_boxes(text: str) -> list[tuple[int, int, int]]:
     """For each closed box that is in no other: where it begins, where its content begins and where that ends."""
-    opened: list[
-        tuple[int, int] | None
-    ] = []  # for each open brace: where its box and its content begin, if it has one
+    starts = [match.start() for match in BOX.finditer(text)][-MAX_BOXES:]
+    opened: list[tuple[int, int] | None] = []  # for each open brace where its box and content begin, if it has one
     boxes: list[tuple[int, int, int]] = []
-    for match in _BRACE.finditer(text, start):
+    for match in _BRACE.finditer(text, starts[0]) if starts else ():
         token = match[0]
         if token == "{":
             opened.append(None)

@@ -69,7 +69,7 @@ _ROWS = re.compile(
 )
 MAX_LAYERS = 16
 """How many quotes, tags and so on are taken off, one after the other."""
-_QUOTE = re.compile(r"(?:>\s)+(?=\S)")
+_QUOTE = re.compile(r"\A> (?:>\s)*(?=\S)")
 _DECODER = json.JSONDecoder()
 _STRING = re.compile(r'"([^"\n]{1,400})"')
 ANSWER_KEYS = ("answer", "final_answer", "final answer", "solution", "solutions", "result", "choice", "value")
@@ -199,7 +199,7 @@ def undressed(text: str) -> str:
     for _ in range(MAX_LAYERS):
         if not text:
             break
-        inner = _QUOTE.sub("", text, count=1) if text.startswith("> ") else text
+        inner = _QUOTE.sub("", text)
         tagged = _TAGGED.fullmatch(inner) if inner[0:1] == "<" else None
         if tagged is not None:
             inner = tagged[2]

@@ -146,7 +146,7 @@ def answer_in(text: str, bold: str | None = None) -> str | None:
             return said
         text = rest
     if '"}' in "".join(text[-40:].split()) and last_phrase(text) is None:
-        text = _JSON_END.sub(".", text, count=1)
+        text = _JSON_END.sub(".", text)
     text = without_remark(text)
     hope = last_match(HOPE, text)
     text = undressed(text if hope is None else text[: hope.start()].rstrip())

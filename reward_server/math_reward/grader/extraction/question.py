@@ -30,13 +30,6 @@ _CONDITION = re.compile(
     r"\b(?:of|in|within|with|for|at|on|from|per|after|before|every|by|over|than|during)\s(?:[a-z]+\s){0,3}\$?\Z",
     re.IGNORECASE,
 )
-_SENTENCE = re.compile(
-    r"\b(?:not|never|neither|nor|no|cannot|fail\w*|doubt\w*|impossible|unable|would|could|should|might|may|if|unless|wrong"
-    r"|incorrect|mistake\w*|double|twice|half|triple|multiply|plus|minus|subtract\w*|exclud\w*|except|but|instead"
-    r"|rather|less|fewer|almost|nearly|or|assum\w*|suppose\w*|imagine\w*|pretend\w*|contra\w+|false\w*|claim\w*|whether"
-    r"|were|none|nobody|lied|said|saying|thinks?|believes?|least|most|up to|every|extra|another)\b|n't\b|[=\\?:]",
-    re.IGNORECASE,
-)
 _SENTENCE = re.compile(r"[.!?]\s+(?=[A-Z])|\n")
 _LABEL = re.compile(r"^\W{0,4}(?:final )?answer\s?[:：]\W{0,4}", re.IGNORECASE)
 _LONG_WORD = re.compile(r"[a-z]{3,}")

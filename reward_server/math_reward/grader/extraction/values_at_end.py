@@ -6,7 +6,7 @@ A value that the text denies, doubts, changes or only names ("question 42") is n
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from math_reward.grader.extraction.bare import is_bare
 from math_reward.grader.extraction.denials import is_denied
@@ -209,7 +209,8 @@ def _before_condition(end: _End) -> str | None:
 def _is_denied(end: _End) -> bool:
     if end.last is None:
         return False
-    return is_denied(end.text, _first_of(end.text, end.last) if end.last is end.formula else end.last, end.last)
+    joined = [before for before, _ in _joined_to(end.text, end.last)] if end.last is end.formula else []
+    return is_denied(end.text, joined[-1] if joined else end.last, end.last)
 
 
 def _formula(end: _End) -> str | None:
@@ -310,28 +311,22 @@ def values_in_last_sentence(text: str) -> list[str]:
     return found
 
 
-def _first_of(text: str, formula: re.Match[str]) -> re.Match[str]:
-    """The first of the formulas that are joined to this one: "$x = 1$ or $x = 2$"."""
+def _joined_to(text: str, formula: re.Match[str]) -> Iterator[tuple[re.Match[str], re.Match[str]]]:
+    """The formulas that "and", "or" or commas join to this one, the nearest first, and what joins each."""
     for before in reversed(list(FORMULA.finditer(text, 0, formula.start()))[-MAX_JOINED:]):
         gap = _BETWEEN.match(text, before.end())
         if gap is None or gap.end() != formula.start():
-            break
+            return
+        yield before, gap
         formula = before
-    return formula
 
 
 def _joined(text: str, formula: re.Match[str]) -> str | None:
-    """The last formula and those that "and", "or" or commas join to it: "$x = 1$ and $x = 2$"."""
+    """The last formula and those that are joined to it: "$x = 1$ and $x = 2$"."""
     is_result = text[: formula.start()].rstrip().endswith("=")
     parts = [formula_text(formula, tail="" if is_result else text[formula.end() : formula.end() + 24])]
-    start = formula.start()
-    for before in reversed(list(FORMULA.finditer(text, 0, start))[-MAX_JOINED:]):
-        gap = _BETWEEN.match(text, before.end())
-        if gap is None or gap.end() != start:
-            break
-        parts.append(r"\text{ or }" if gap["alternative"] else ",")
-        parts.append(formula_text(before))
-        start = before.start()
+    for before, gap in _joined_to(text, formula):
+        parts += [r"\text{ or }" if gap["alternative"] else ",", formula_text(before)]
     return None if None in parts else " ".join(part for part in reversed(parts) if part)
 
 

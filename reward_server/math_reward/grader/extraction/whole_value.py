@@ -51,6 +51,8 @@ def whole_of(text: str, start: int, end: int) -> str | None:
         low = _left(tokens, low - 1)  # sqrt(13)
     while low > 0 and tokens[low].kind == "open" and _kind(tokens, low - 1) == "close":
         low = _operand(tokens, low - 1)  # (x + 4)(x + 1)
+    while low > 0 and tokens[low].kind == "open" and (factor := _factor(text, tokens, low)) is not None:
+        low = factor  # 2(x + 3)
     first = min(tokens[low].start, start) if low >= 0 else 0
     last = max(tokens[high].end, end)
     before = text[max(0, first - 6) : first + (text[first] in " -−+*/^·×÷")]
@@ -59,6 +61,16 @@ def whole_of(text: str, start: int, end: int) -> str | None:
     if low < 0 or (text[first] in "([" and _CALLED.search(text, max(0, first - 2), first)):
         return None
     return text[first:last]
+
+
+def _factor(text: str, tokens: list[_Token], low: int) -> int | None:
+    """Where the number or operation before a bracket begins; None where there is none, as before ``**(3, 4)**``."""
+    place, wider = _skip(tokens, low - 1, -1), _left(tokens, low)
+    is_sign = place >= 0 and text[tokens[place].start] in "-−+"
+    is_bold = place == low - 1 and _kind(tokens, low - 2) in ("space", "") and not is_sign
+    if _kind(tokens, place) == "operator":
+        return None if wider == low or is_bold or (tokens[wider].kind == "operator" and not is_sign) else wider
+    return wider if wider < low and _kind(tokens, place) == "number" else None
 
 
 def _kind(tokens: list[_Token], place: int) -> str:
@@ -128,7 +140,7 @@ def _right(tokens: list[_Token], high: int) -> int:
 
 def _with_arguments(text: str, tokens: list[_Token], low: int, high: int) -> tuple[int, int]:
     r"""The range, widened to the command or power around its braces: ``\frac{3}{7}``, ``2^{7}`` or ``\sqrt{7}``."""
-    if text[tokens[low].start] == "{" and low > 0 and tokens[low - 1].end == tokens[low].start:
+    if text[tokens[low].start] == "{" and low > 0:
         before = tokens[low - 1]
         if before.kind == "function" or text[before.start] == "}":
             low = _left(tokens, _operand(tokens, low - 1))

@@ -83,7 +83,9 @@ def points(left: Node, right: Node, names: Sequence[str]) -> list[dict[str, floa
     samples: list[dict[str, float]] = []
     for index, name in enumerate(names[:3]):
         still = {other: 0.731 + 0.37 * place for place, other in enumerate(names) if place != index}
-        corners = sorted({round(root, 12) for switch in switches for root in _roots(switch, name, still)})
+        found = [root for switch in switches for root in _roots(switch, name, still)]
+        found += [root for side in (*_sides(left), *_sides(right)) for root in _touches(side, name, still)]
+        corners = sorted({round(root, 12) for root in found})
         between = [(a + b) / 2 for a, b in itertools.pairwise(corners)]
         beside = [corner + step * (1 + abs(corner)) for corner in corners for step in (-1e-3, 1e-3)]
         places = [*_SCALES, *_jumps(left, right, name, still), *corners, *between, *beside]
@@ -140,6 +142,12 @@ def _switches(node: Node) -> Iterator[Node]:
                 yield part.arguments[0]
 
 
+def _sides(node: Node) -> list[Node]:
+    """What maxima and minima are of: one may touch zero between points at which another is taken."""
+    calls = (part for part in walk(node) if isinstance(part, Call) and part.function in ("max", "min"))
+    return [argument for call in itertools.islice(calls, MAX_CORNERS) for argument in call.arguments]
+
+
 def _jumps(left: Node, right: Node, name: str, still: dict[str, float]) -> Iterator[float]:
     """The whole numbers at which a floor or a ceiling jumps: it has one value there and the next one beside them. At
     other numbers a rounded point may lie on either side.
@@ -188,7 +196,7 @@ def _touches(node: Node, name: str, still: dict[str, float]) -> Iterator[float]:
         return
     sizes = [(place, size(place)) for place in _FINE_GRID]
     for (low, left), (_, middle), (high, right) in zip(sizes, sizes[1:], sizes[2:], strict=False):
-        if middle <= left and middle <= right and math.isfinite(middle):
+        if middle <= left and middle <= right and math.isfinite(middle) and not left == middle == right:
             yield _lowest(size, low, high)
 
 
@@ -211,7 +219,8 @@ def zeros(node: Node) -> Iterator[dict[str, float]]:
     plain = rebuilt(node, _without_root)
     for name in names[:3]:
         still = {other: 0.731 + 0.37 * place for place, other in enumerate(names) if other != name}
-        for root in (*_roots(node, name, still), *_touches(node, name, still), 0.0):
+        touched = (root for side in (node, *_sides(node)) for root in _touches(side, name, still))
+        for root in (*_roots(node, name, still), *touched, 0.0):
             point = {**still, name: root}
             if abs(real_value(node, point) or 0.0) < 1e-9:
                 yield point

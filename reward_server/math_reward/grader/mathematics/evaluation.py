@@ -33,6 +33,9 @@ from math_reward.grader.words.functions import Value, known, undefined
 MAX_TERMS = 2_000
 """A sum or a product with more terms is not calculated."""
 
+SERIES_TERMS, SMALL_TERMS = 80, 12
+"""An infinite sum has a value where, of these first terms, so many in a row are too small to change it."""
+
 MAX_MAGNITUDE_BITS = 100_000
 """The largest binary exponent of a value that is computed to many digits."""
 
@@ -178,7 +181,7 @@ class Digits:
             undefined()
         if abs(value) > 1_000:
             raise TooComplex("a number in it is too big")
-        self.spread = max(self.spread, 2.0 * float(abs(value)))  # 1 - zeta(300) is 2^-300.
+        self.spread = max(self.spread, float(abs(value)))  # 1 - zeta(300) is 2^-300.
         return self._mp.zeta(value)
 
     def is_real(self, value: Value) -> bool:
@@ -300,22 +303,30 @@ def _call(node: Call, point: Mapping[str, Any], field: Any) -> Value:
 
 
 def _big_operator(node: BigOperator, point: Mapping[str, Any], field: Any) -> Value:
-    """A finite sum or product, term by term."""
+    """A sum or product, term by term; an infinite one only in floating point, and where it soon converges."""
     lower, upper = node.lower, node.upper
     if node.name not in ("sum", "prod") or upper is None or not isinstance(lower, Relation):
         raise Unknown(f"\\{node.name} has no value at a point")
     variable, first = lower.operands[0], lower.operands[-1]
     if lower.operators != ("=",) or not isinstance(variable, Symbol):
         raise Unknown("its bounds are not known")
-    start, stop = (evaluate(end, point, field) for end in (first, upper))
+    is_series = field is FLOATS and upper == Constant("infinity")
+    start = evaluate(first, point, field)
+    stop = start + SERIES_TERMS if is_series else evaluate(upper, point, field)
     if not field.is_real(start) or not field.is_real(stop) or start != int(start) or stop != int(stop):
         raise Unknown("its bounds are no whole numbers")
     if stop - start > MAX_TERMS:
         raise TooComplex(f"a sum in it has more than {MAX_TERMS:,} terms")
     total: Value = field.number(Fraction(0 if node.name == "sum" else 1))
+    small = 0
     for index in range(int(start), int(stop) + 1):
         term = evaluate(node.body, {**point, variable.name: Fraction(index)}, field)
-        total = total + term if node.name == "sum" else total * term
+        before, total = total, total + term if node.name == "sum" else total * term
+        small = small + 1 if is_series and total and abs(total - before) <= 1e-16 * abs(total) else 0
+        if small == SMALL_TERMS:
+            return total
+    if is_series:
+        raise Unknown("it is not seen to converge")
     return total
 
 

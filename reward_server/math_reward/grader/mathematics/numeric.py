@@ -17,7 +17,7 @@ from typing import Any
 from math_reward.grader.errors import TooComplex, Undefined
 from math_reward.grader.mathematics import corners
 from math_reward.grader.mathematics.evaluation import FLOATS, Digits, Unknown, Value, digits_field, evaluate
-from math_reward.grader.notation.syntax import Call, Negative, Node, Power, symbols, walk
+from math_reward.grader.notation.syntax import BigOperator, Call, Negative, Node, Power, symbols, walk
 from math_reward.grader.words.functions import known
 
 _COUNTS = re.compile("[a-dh-sA-Z]|integer ")
@@ -316,12 +316,17 @@ def _complex_points(variables: int) -> Sequence[tuple[complex, ...]]:
 
 
 def _needs_whole_numbers(node: Node) -> bool:
-    """Whether the variables must be whole numbers, as those of factorials and of (-1)^n are."""
-    for part in walk(node):
-        if isinstance(part, Call) and known(part.function).is_whole and symbols(part):
+    """Whether the variables must be whole numbers, as those of factorials, of (-1)^n and of a sum's end are; the
+    variable of a sum is so anyway.
+    """
+    free = symbols(node)
+    for part in walk(node) if free else ():
+        if isinstance(part, Call) and known(part.function).is_whole and symbols(part) & free:
+            return True
+        if isinstance(part, BigOperator) and "int" not in part.name and part.upper and free <= symbols(part.upper):
             return True
         if isinstance(part, Power) and isinstance(part.base, Negative):
-            names = symbols(part.exponent)
+            names = symbols(part.exponent) & free
             if names and all(map(_COUNTS.match, names)):
                 return True
     return False

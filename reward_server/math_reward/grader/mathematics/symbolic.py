@@ -5,9 +5,13 @@ Its expressions are built from the trees, so SymPy never sees text. It may take 
 
 from typing import Any
 
+from math_reward.grader.errors import TooComplex, Undefined
+from math_reward.grader.mathematics import numeric
+from math_reward.grader.notation.exact import exact
 from math_reward.grader.notation.syntax import (
     EXPRESSIONS,
     ONE,
+    ZERO,
     BasedNumber,
     BigOperator,
     Call,
@@ -25,6 +29,8 @@ from math_reward.grader.notation.syntax import (
     bound_by,
     differential,
     rebuilt,
+    substituted,
+    symbols,
     walk,
 )
 from math_reward.grader.words.functions import known
@@ -34,6 +40,9 @@ MAX_NODES = 80
 
 MAX_EXPONENT = 100
 """SymPy gets no expression with a larger number as an exponent."""
+
+TERMS, LEAST_TERMS = 16, 6
+"""How many terms of two series are calculated, and how many of these must not be zero to be compared."""
 
 _CONSTANTS = frozenset(["pi", "e", "i", "infinity"])
 _KINDS = frozenset([*EXPRESSIONS, Relation])
@@ -58,6 +67,51 @@ def equal(left: Node, right: Node) -> bool:
     if difference.has(sympy.nan, sympy.zoo, sympy.oo):
         return False  # Infinity less infinity is not zero.
     return bool(sympy.simplify(difference) == 0)
+
+
+def same_series(left: Node, right: Node) -> bool | None:
+    """Whether two infinite sums, or a sum and a function, are the same: not where their values differ at a point, nor,
+    of two sums, where their terms do. None where it does not show, and SymPy takes up to a second.
+    """
+    if not (_is_known(left) and _is_known(right)):
+        return None
+    if numeric.where_they_differ(left, right) is not None:
+        return False
+    parts = (*walk(left), *walk(right))
+    if any(isinstance(part, Call) and known(part.function).breaks in ("step", "corner") for part in parts):
+        return None  # The terms may differ from some index on.
+    try:
+        mine, theirs = _terms(left), _terms(right)
+        if min(len(mine), len(theirs)) >= LEAST_TERMS:
+            return all(numeric.same_function(a, b) for a, b in zip(mine, theirs, strict=False))
+    except (numeric.Unknown, Undefined, TooComplex):
+        pass
+    return None
+
+
+def _terms(node: Node) -> list[Node]:
+    """The first terms of an infinite sum that are not zero; none for another expression."""
+    terms = [term for index in range(TERMS) if (term := _term(node, index)) is not None]
+    return [term for term in terms if not numeric.same_function(term, ZERO)]
+
+
+def _term(node: Node, index: int) -> Node | None:
+    """A term of an infinite sum, with what stands before the sum as a factor; None where ``node`` is none."""
+    match node:
+        case BigOperator("sum", Relation(("=",), (Symbol(name), begin)), Constant("infinity"), body):
+            start = exact(begin)
+            return None if start is None else substituted(body, {name: Number(start + index)})
+        case Negative(operand):
+            term = _term(operand, index)
+            return term and Negative(term)
+        case Quotient(numerator, denominator):
+            term = _term(numerator, index)
+            return term and Quotient(term, denominator)
+        case Product(factors):
+            terms = [_term(factor, index) for factor in factors]
+            if len(factors) - terms.count(None) == 1:
+                return Product(tuple(term or factor for term, factor in zip(terms, factors, strict=True)))
+    return None
 
 
 def _is_known(node: Node) -> bool:
@@ -137,6 +191,9 @@ def _big_operator(node: BigOperator) -> Any:
         and node.lower.operators == ("=",)
         and node.upper is not None
     ):
+        calls = (part for part in walk(node.body) if isinstance(part, Call))
+        if any(call.function in ("sin", "cos") and name in symbols(call) for call in calls):
+            raise _NoEquivalent  # after ten seconds without a result
         bounds = (variable, _build(node.lower.operands[-1]), _build(node.upper))
         calculate = sympy.summation if node.name == "sum" else sympy.product
         result = calculate(_build(node.body), bounds)

@@ -68,6 +68,8 @@ def same_expression(comparison: Comparison, reference: Node, answer: Node) -> bo
             return True
         if any(isinstance(part, BigOperator) for node in (reference, answer) for part in walk(node)):
             comparison.reached(Stage.SYMPY)
+            if (same := symbolic.same_series(reference, answer)) is not None:
+                return same
             return _same_structure(comparison, reference, answer) or symbolic.equal(reference, answer)
         comparison.reached(Stage.STRUCTURE)
         return _same_structure(comparison, reference, answer)
