@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import anyio
 from fastapi import FastAPI
 from starlette.types import Receive, Scope, Send
 
@@ -47,6 +48,7 @@ def create_app(settings: Settings, lifecycle: Lifecycle | None = None, log: Log 
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        await anyio.sleep(0)  # imports anyio's event loop, which a first request without descriptors could not
         async with pool, explainer:
             yield
 
