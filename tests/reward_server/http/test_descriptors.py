@@ -43,8 +43,11 @@ from math_reward.settings import Settings
 async def answer(app, method, path, body=b""):
     sent, headers = [], [(b"content-length", str(len(body)).encode()), (b"content-type", b"application/json")]
     scope = {"type": "http", "method": method, "path": path, "query_string": b"", "headers": headers, "client": None}
+    parts = iter([{"type": "http.request", "body": body}])
     async def receive():
-        return {"type": "http.request", "body": body}
+        for part in parts:
+            return part
+        await asyncio.Event().wait()  # the asker stays
     async def send(message):
         sent.append(message)
     await app(scope, receive, send)
