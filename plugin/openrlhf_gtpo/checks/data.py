@@ -241,7 +241,7 @@ def _seen(name: str, split: str, loaded: Any, limits: tuple[Any, ...], columns: 
 def _number(label: str | None) -> float | str | None:
     """A label, of which one number in two forms is one."""
     try:
-        return float(label or "")
+        return label if math.isnan(number := float(label or "")) else number
     except ValueError:
         return label
 

@@ -118,6 +118,12 @@ def _greedy(value: Any, flags: Flags) -> None:
         )
 
 
+def _dropout(value: float, flags: Flags) -> None:
+    _made("torch.nn:Dropout", "p")(value, flags)
+    if value == 1:
+        raise Nonsense("so that nothing passes the adapter, which learns nothing: give less than 1.")
+
+
 def _schedule(role: str) -> Ask:
     """Of learning rates, as far as its second step: DeepSpeed gives none of the metrics that some ask for then."""
 
@@ -236,6 +242,6 @@ ASKED: dict[str, Ask] = {
     "ds.grad_accum_dtype": _made("deepspeed.runtime.config:DtypeEnum", "value"),
     "ds.zpg": _made("deepspeed.runtime.zero.config:DeepSpeedZeroConfig", "zero_hpz_partition_size"),
     "ds.lora.target_modules": _targets,
-    "ds.lora.dropout": _made("torch.nn:Dropout", "p"),
+    "ds.lora.dropout": _dropout,
 }
 """Flag -> what builds, of its value, the thing that it is for."""

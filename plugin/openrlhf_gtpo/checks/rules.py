@@ -27,12 +27,11 @@ WITHOUT_MEANING = {
 }
 """Flags of OpenRLHF that our estimators do not read -> their defaults."""
 
-PAIRS = ["shaping.entropy_clip", "algo.dynamic_filtering_range", "reward.clip_range"]
-PAIRS += ["algo.advantage.is_correction_threshold"]
-"""Flags that take LOW and HIGH, or the last one HIGH alone."""
+PAIRS = ("shaping.entropy_clip", "algo.dynamic_filtering_range", "reward.clip_range")
+"""Flags that take LOW and HIGH."""
 
 INFINITE = ("ckpt.max_mem", "actor.max_norm", "critic.max_norm")
-"""Flags of which infinity is no limit."""
+"""Flags of which infinity is no limit, and nothing is below 0."""
 
 SWITCHES: dict[str, tuple[str, ...]] = {
     "ds.lora.rank": ("ds.lora.alpha", "ds.lora.target_modules", "ds.lora.dropout"),
@@ -81,12 +80,16 @@ def _of_numbers(flags: Flags) -> Iterator[str]:
         if flags[flag] < 1 and flags[flag] != -1:
             yield f"--{flag} is {flags[flag]}, but needs to be at least 1, or -1 for never."
     for flag in PAIRS:
-        low, high = [0, *(flags[flag] or (0, 1))][-2:]
-        if not low < high:
-            yield f"--{flag} is {low} {high}, but LOW needs to be below HIGH."
+        if flags[flag] is not None and not flags[flag][0] < flags[flag][1]:
+            yield f"--{flag} is {flags[flag][0]} {flags[flag][1]}, but LOW needs to be below HIGH."
     for flag, value in flags.items():
         if isinstance(value, float) and not math.isfinite(value) and flag not in INFINITE:
             yield f"--{flag} is {value}: give a finite number."
+        elif flag in INFINITE and value < 0:
+            yield f"--{flag} is {value}: give 0 or more, or inf for no limit."
+    low, high = [0.0, *flags["algo.advantage.is_correction_threshold"]][-2:]
+    if not 0 <= low < high:
+        yield f"--algo.advantage.is_correction_threshold is {low:g} {high:g}: give 0 or more, and LOW below HIGH."
     low, high = flags["algo.dynamic_filtering_range"]
     if flags["algo.dynamic_filtering_enable"] and _by_our_service(flags) and (1 <= low < high or low < high <= 0):
         yield f"--algo.dynamic_filtering_range is {low} {high}, but a group's mean score is from 0 to 1: give 0 1."
@@ -267,12 +270,28 @@ def _of_the_updates(flags: Flags) -> Iterator[str]:
     prompts, samples, whole = flags["rollout.batch_size"], flags["rollout.n_samples_per_prompt"], whole_updates(flags)
     if prompts * samples % whole == 0 or flags["guide.model"]:  # whose batches are filled
         return
+
+    def fits(name: str, size: int) -> bool:
+        changed = {**flags, name: size}
+        responses = changed["rollout.batch_size"] * samples
+        enough = responses // changed["rollout.micro_batch_size"] >= policys  # or OpenRLHF refuses it
+        return enough and responses % whole_updates(changed) == 0
+
+    sizes = {
+        "rollout.batch_size": range(1, max(prompts, policys * flags["rollout.micro_batch_size"]) + whole + 1),
+        "train.batch_size": range(at_once, prompts * samples + 1, at_once),
+        "rollout.micro_batch_size": range(1, prompts * samples + 1),
+    }
+    found = {name: [size for size in some if fits(name, size)] for name, some in sizes.items()}
+    nearest = [
+        f"--{name} {min(some, key=lambda size: abs(size - flags[name]))}" for name, some in found.items() if some
+    ]
     micro = "" if whole == update else f" and --rollout.micro_batch_size {flags['rollout.micro_batch_size']}"
     on = f" on {math.lcm(*processes.values())} processes" if whole != update or policys > 1 else ""
     yield (
         f"--rollout.batch_size {prompts} with --rollout.n_samples_per_prompt {samples} gives {prompts * samples} "
-        f"responses a step, but updates take {whole} at a time (--train.batch_size {update}{micro}{on}): make "
-        f"--rollout.batch_size a multiple of {whole // math.gcd(whole, samples)}."
+        f"responses a step, but updates take {whole} at a time (--train.batch_size {update}{micro}{on}): set "
+        f"{' or '.join(nearest)}."
     )
 
 

@@ -131,6 +131,8 @@ def test_one_prompt_with_two_answers_is_told(check: Check, written: Write) -> No
     twice = [GOOD, GOOD, GOOD | {"label": "43"}]
     assert any("1 rows have the prompt of an earlier row" in one.sentence for one in check(written(*twice)))
     assert {one.state for one in check(written(*twice[:2], GOOD | {"label": "42.0"}))} == {"ok"}, "the same number"
+    no_number = [GOOD, *[{"input": r"And \boxed{}?", "label": "nan"}] * 2]
+    assert not any("earlier row" in one.sentence for one in check(written(*no_number)))
 
 
 def test_rows_that_repeat_a_few_prompts_are_told(check: Check, written: Write) -> None:
@@ -270,7 +272,7 @@ def test_lengths_that_a_plan_tells_are_of_prompts_from_all_over_a_long_file(
     monkeypatch.setattr(data, "SAMPLE", 8)
     for count in (3, 8, 40):
         path = written(*[{"input": "x" * n, "label": "1"} for n in range(1, count + 1)])
-        check(path)  # anew
+        check(path)  # which reads the file of this turn
         words = ["--data.prompt_dataset", path, "--data.label_key", "label", "--actor.model_name_or_path", policy]
         ((name, rows, lengths),) = data.prompt_lengths(parse(*words))
         assert (name, rows, len(lengths)) == (str(path), count, min(count, 8))

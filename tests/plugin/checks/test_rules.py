@@ -171,23 +171,26 @@ def test_what_cannot_be_is_refused_and_named(faults: Faults, estimator: str, fla
 
 SIZES = [
     # 8 x 5 with updates of 32: 40 graded, 32 trained on.
-    ("8 5 32 4 8 1", "updates take 32 at a time", "make --rollout.batch_size a multiple of 32."),
+    ("8 5 32 4 8 1", "updates take 32 at a time", "--rollout.batch_size 32 or --train.batch_size 40."),
     # 12 with updates of 8 on 2 processes.
-    ("3 4 8 2 2 2", "8 at a time (--train.batch_size 8 on 2", "a multiple of 2."),
+    ("3 4 8 2 2 2", "8 at a time (--train.batch_size 8 on 2", "--rollout.batch_size 2 or --train.batch_size 4."),
     # Three micro-batches for two processes: one would wait for the other for ever.
     (
         "3 4 4 2 4 2",
         "8 at a time",
         "micro_batch_size 4 on 2",
-        "a multiple of 2.",
+        "--rollout.batch_size 2 or --rollout.micro_batch_size 3.",
     ),
-    ("4 4 64 4 4 1", "64 at a time", "a multiple of 16."),
-    ("1 2 8 8 16 2 --train.dynamic_batch_enable", "8 at a time", "a multiple of 4."),
+    ("4 4 64 4 4 1", "64 at a time", "--rollout.batch_size 16 or --train.batch_size 16."),
+    # Eight responses are no micro-batch of nine, which OpenRLHF itself would refuse.
+    ("5 2 8 8 9 1", "8 at a time", "set --rollout.batch_size 8."),
+    # Nor are fewer than 32 a micro-batch of 16 for each of two processes.
+    ("1 2 8 8 16 2 --train.dynamic_batch_enable", "8 at a time", "set --rollout.batch_size 16."),
 ]
 
 
 @pytest.mark.parametrize(("sizes", "named"), [(sizes, named) for sizes, *named in SIZES])
-def test_a_batch_that_is_no_whole_number_of_updates_is_refused_with_those_that_fit(
+def test_a_batch_that_is_no_whole_number_of_updates_is_refused_with_the_numbers_that_fit(
     faults: Faults, sizes: str, named: list[str]
 ) -> None:
     names = ("rollout.batch_size", "rollout.n_samples_per_prompt", "train.batch_size", "train.micro_batch_size")
