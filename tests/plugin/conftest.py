@@ -13,6 +13,7 @@ import pytest
 
 from openrlhf_gtpo import flags
 from openrlhf_gtpo.cpu import platform
+from openrlhf_gtpo.openrlhf_script import Script
 from openrlhf_gtpo.rewards.embedded import EmbeddedService, start_embedded_service
 
 
@@ -28,7 +29,7 @@ def nested(*words: Any) -> Any:
     platform.prepare(given)
     given["logger.metrics_path"] = given["logger.metrics_path"] or "metrics.jsonl"
     given |= {"whole_updates": flags.whole_updates(given), "settings": dict(given)}
-    return flags.Script().completed(Namespace(**copy.deepcopy(given)))
+    return Script().completed(Namespace(**copy.deepcopy(given)))
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,8 @@ import pytest
 
 from openrlhf_gtpo import flags
 from openrlhf_gtpo.errors import SettingsError
-from openrlhf_gtpo.flags import COUNTS, FlagError, Script, parse
+from openrlhf_gtpo.flags import COUNTS, FlagError, parse
+from openrlhf_gtpo.openrlhf_script import Script
 
 from ..refusals import assert_refusal
 
