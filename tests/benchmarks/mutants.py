@@ -44,8 +44,11 @@ from tqdm import tqdm
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = {"plugin/openrlhf_gtpo": "tests/plugin", "reward_server/math_reward": "tests/reward_server"}
 SECONDS = 150
-"""For a mutant. One that takes longer hangs, or the machine is slow: it is counted as killed, and apart."""
+"""For a mutant. One in which a test takes far longer than before hangs; of others nothing is known then."""
 HUNG = "a hang or a crash"
+UNDECIDED = "no time left for its other tests"
+NOW = "now"
+"""File of a mutant: since when which test runs."""
 AT_ONCE = 2
 BROKEN = 3
 """The exit status of a fork in which this program failed, and not a test."""
@@ -230,7 +233,7 @@ class Tests:
     def _try(self, folder: Path) -> None:
         """Try the mutants, some at once, each with a part of this folder."""
         waiting = list(reversed(self.mutants))
-        children: dict[int, tuple[Mutant, int, float]] = {}
+        children: dict[int, tuple[Mutant, int, float, Path]] = {}
         with tqdm(total=len(waiting), unit="mutants", file=sys.__stderr__) as bar:
             while waiting or children:
                 while waiting and len(children) < AT_ONCE:
@@ -238,17 +241,17 @@ class Tests:
                     own = folder / str(len(waiting))
                     own.mkdir()
                     pipe, pid = self._fork(lambda write, *given: write(self._killer(*given)), mutant, own)
-                    children[pipe] = mutant, pid, time.monotonic() + SECONDS
+                    children[pipe] = mutant, pid, time.monotonic() + SECONDS, own
                 ready, _, _ = select.select(children, [], [], 1)
-                late = [pipe for pipe, (_, _, end) in children.items() if time.monotonic() > end]
+                late = [pipe for pipe, (_, _, end, _) in children.items() if time.monotonic() > end]
                 for pipe in {*ready, *late}:
-                    mutant, pid, _ = children.pop(pipe)
+                    mutant, pid, _, own = children.pop(pipe)
                     said = _all(pipe) if pipe in ready else b""
                     os.close(pipe)
                     with contextlib.suppress(ProcessLookupError):
                         os.killpg(pid, signal.SIGKILL)
                     self._check(pid)
-                    killer = json.loads(said) if said else HUNG
+                    killer = json.loads(said) if said else self._why(own) if pipe in late else HUNG
                     self.results.append((mutant, killer))
                     with (self.folder / "results.jsonl").open("a") as file:  # one that is stopped leaves these
                         file.write(json.dumps({"mutant": str(mutant), "killed by": killer}) + "\n")
@@ -277,7 +280,7 @@ class Tests:
         if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == BROKEN:
             raise RuntimeError((self.folder / "error.log").read_text())
 
-    def _run(self, names: Iterable[str], stop: bool) -> Iterator[tuple[str, bool, float]]:
+    def _run(self, names: Iterable[str], stop: bool, now: Path | None = None) -> Iterator[tuple[str, bool, float]]:
         failed: set[str] = set()
 
         class Reports:
@@ -289,6 +292,8 @@ class Tests:
         items = [self.items[name] for name in names]
         for item, following in itertools.zip_longest(items, items[1:]):
             begin = time.monotonic()
+            if now:
+                now.write_text(f"{begin} {item.nodeid}")
             item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
             yield item.nodeid, item.nodeid in failed, time.monotonic() - begin
             if stop and failed:
@@ -348,7 +353,17 @@ class Tests:
             and (file.startswith(room) or str(Path(file).parent) == PACKAGES[package])
         }
         order = [*sorted(near, key=self.seconds.__getitem__), *sorted(far - near, key=self.seconds.__getitem__)]
-        return next((name for name, failed, _ in self._run(order, stop=True) if failed), None)
+        for name, failed, _ in self._run(order, stop=True, now=folder / NOW):
+            if failed:
+                return name
+        return None
+
+    def _why(self, folder: Path) -> str:
+        """Why a mutant's time ran out."""
+        if not (folder / NOW).exists():
+            return HUNG  # at its import
+        begin, name = (folder / NOW).read_text().split(" ", 1)
+        return HUNG if time.monotonic() - float(begin) > 30 + 5 * self.seconds[name] else UNDECIDED
 
 
 def main() -> int:
@@ -379,7 +394,9 @@ def main() -> int:
         return 1
 
     rooms: dict[str, list[int]] = collections.defaultdict(lambda: [0, 0])
-    for mutant, killer in sorted(tests.results):
+    undecided = [mutant for mutant, killer in tests.results if killer == UNDECIDED]
+    decided = [(mutant, killer) for mutant, killer in tests.results if killer != UNDECIDED]
+    for mutant, killer in sorted(decided):
         if mutant in by_hand:
             print(f"{by_hand[mutant]}: {killer}")
         rooms[str(Path(mutant.path).parent)][0] += killer is not None
@@ -388,10 +405,13 @@ def main() -> int:
             print(mutant)
     for room, (killed, tried) in sorted(rooms.items()):
         print(f"{room:50} {killed:4} of {tried}")
-    killed = sum(killer is not None for _, killer in tests.results)
-    hung = sum(killer == HUNG for _, killer in tests.results)
-    share = killed / max(1, len(tests.results))
-    print(f"{killed} of {len(tests.results)} killed ({share:.0%}), {hung} of these by a hang or a crash")
+    killed = sum(killer is not None for _, killer in decided)
+    hung = sum(killer == HUNG for _, killer in decided)
+    share = killed / max(1, len(decided))
+    print(f"{killed} of {len(decided)} killed ({share:.0%}), {hung} of these by a hang or a crash")
+    if undecided:
+        print(f"{len(undecided)} more are undecided, since their tests take longer than {SECONDS} s:")
+        print(*undecided, sep="\n")
     return 0
 
 
