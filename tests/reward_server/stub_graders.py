@@ -6,7 +6,6 @@ import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn
 
 from math_reward.grader import Grade, Options, Verdict, grade
 
@@ -70,11 +69,14 @@ def approve(completion: str, reference: str, prompt: str | None, options: Option
     return Grade(Verdict.CORRECT, completion, reference)
 
 
-class ExitsWhenLoaded:
-    """A grader that ends every process it is sent to."""
+class NotToBeLoaded:
+    """A grader with which every process that it is sent to "exits" or "hangs"."""
+
+    def __init__(self, how: str) -> None:
+        self._how = how
 
     def __call__(self, completion: str, reference: str, prompt: str | None, options: Options) -> Grade:
         raise AssertionError("no worker lives to call this")
 
-    def __reduce__(self) -> tuple[Callable[[int], NoReturn], tuple[int]]:
-        return os._exit, (9,)
+    def __reduce__(self) -> tuple[Callable[[int], object], tuple[int]]:
+        return (os._exit, (9,)) if self._how == "exits" else (time.sleep, (600,))

@@ -444,7 +444,7 @@ async def test_a_flood_of_readiness_checks_costs_the_workers_one(monkeypatch: py
 async def test_a_service_whose_workers_cannot_start_is_not_ready(
     stub_graders: ModuleType, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    grader = stub_graders.ExitsWhenLoaded()
+    grader = stub_graders.NotToBeLoaded("exits")
     monkeypatch.setattr("math_reward.app.Pool", functools.partial(Pool, grader=grader))
     monkeypatch.setattr("math_reward.pool.pool.NO_WORKER_SECONDS", 0.2)
     app = create_app(Settings(workers=1))

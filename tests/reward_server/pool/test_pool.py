@@ -170,18 +170,21 @@ async def test_leaving_the_pool_ends_every_process_and_nobody_waits_for_ever(
         await pool.grade([Item("ok", str(calls))])
 
 
+@pytest.mark.parametrize(("how", "said"), [("exits", "exit code 9"), ("hangs", "a worker did not start within 0.5 s")])
 async def test_a_grader_that_no_worker_can_load_refuses_what_waits_and_what_comes(
-    stub_graders: ModuleType, monkeypatch: pytest.MonkeyPatch
+    stub_graders: ModuleType, monkeypatch: pytest.MonkeyPatch, how: str, said: str
 ):
     monkeypatch.setattr(math_reward.pool.pool, "NO_WORKER_SECONDS", 0.2)
+    if how == "hangs":
+        monkeypatch.setattr(math_reward.pool.worker_process, "START_SECONDS", 0.5)
 
-    async with Pool(1, deadline=1, grader=stub_graders.ExitsWhenLoaded()) as pool:
+    async with Pool(1, deadline=1, grader=stub_graders.NotToBeLoaded(how)) as pool:
         with pytest.raises(NoWorkers) as refusal:
             await pool.grade([Item("1", "1"), Item("2", "2")])
         with pytest.raises(NoWorkers):
             await pool.grade([Item("3", "3")])
 
-        assert_refusal(str(refusal.value), "exit code 9")
+        assert_refusal(str(refusal.value), said)
         assert pool.queued == 0
 
 
@@ -309,6 +312,13 @@ async def test_a_worker_holds_eight_items_of_a_request_at_most(obeying: Obeying,
         await pool.grade([Item("ok", str(tmp_path / "calls"))] * 100)
 
     assert (chunks[0], max(chunks)) == (AT_ONCE, AT_ONCE)
+
+
+async def test_where_few_items_wait_a_worker_takes_one(obeying: Obeying, tmp_path: Path, chunks: list[int]):
+    async with obeying(2, deadline=60) as pool:
+        await pool.grade([Item("ok", str(tmp_path / "calls"))] * 2)
+
+    assert chunks == [1, 1]
 
 
 async def test_after_a_slow_item_the_next_of_its_request_are_handed_out_one_by_one(
