@@ -243,3 +243,12 @@ def test_a_command_line_that_cannot_be_meant_is_refused(
 
     assert (code, printed) == (2, "")
     assert_refusal(said, *(name.format(here=tmp_path) for name in named))
+
+
+def test_the_help_of_serve_shows_the_default_of_a_flag_that_has_one_and_no_other(in_process: Any):
+    text = " ".join(in_process("serve", "--help")[1].split())
+
+    assert "CPU seconds that grading one item may take (2) --mode" in text
+    assert "strict is a box alone (lenient) --max-items" in text
+    assert "on an address that others can reach --certfile CERTFILE" in text
+    assert text.count("(None)") == 0
