@@ -34,6 +34,7 @@ import time
 import traceback
 import types
 from collections.abc import Iterable, Iterator
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -325,6 +326,8 @@ class Tests:
         called: set[types.CodeType] = set()
         begun: list[str] = []
         sys.addaudithook(lambda event, _: begun.append(event) if event in STARTS else None)
+        start = BaseProcess.start  # by way of a fork server, without an event
+        BaseProcess.start = lambda process: (begun.append("multiprocessing"), start(process))[1]  # type: ignore
 
         def trace(frame: types.FrameType, event: str, value: object) -> None:
             called.add(frame.f_code)
