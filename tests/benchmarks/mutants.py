@@ -326,8 +326,13 @@ class Tests:
         called: set[types.CodeType] = set()
         begun: list[str] = []
         sys.addaudithook(lambda event, _: begun.append(event) if event in STARTS else None)
-        start = BaseProcess.start  # by way of a fork server, without an event
-        BaseProcess.start = lambda process: (begun.append("multiprocessing"), start(process))[1]  # type: ignore
+        start = BaseProcess.start
+
+        def noted(process: BaseProcess) -> None:
+            begun.append("multiprocessing")  # a fork server starts it, without an event
+            start(process)
+
+        BaseProcess.start = noted  # type: ignore[method-assign] (there is no event to hear)
 
         def trace(frame: types.FrameType, event: str, value: object) -> None:
             called.add(frame.f_code)
