@@ -40,6 +40,7 @@ if [ -n "$model" ]; then
     more=(--reward.mode strict --vllm.enable_prefix_caching)
 fi
 
+unset PYTHONDONTWRITEBYTECODE # what the first of its processes compiles the others read
 python=.venv/bin/python
 results=(before after phases.json summary.json curves.png report.html run.json metrics.jsonl rollouts.jsonl
     train.log evaluate.log reward_service.log model)

@@ -142,9 +142,12 @@ install_project() {
 
 check() {
     # Containers often set the variable; then every process would compile these packages' thousands of modules again.
-    env -u PYTHONDONTWRITEBYTECODE DS_ACCELERATOR=cpu "$python" -c 'import sys, torch
+    env -u PYTHONDONTWRITEBYTECODE "$python" -c 'import sys, torch
 torch.version.cuda and sys.exit("Error: this is a CUDA build of PyTorch")
-import deepspeed, ray, vllm, openrlhf, openrlhf_gtpo, math_reward
+from openrlhf_gtpo.cpu import platform
+platform.prepare_process()
+import math_reward, openrlhf_gtpo.cpu.actors, openrlhf_gtpo.cpu.engines
+import vllm.v1.engine.async_llm, vllm.v1.engine.core, vllm.v1.worker.cpu_worker
 from transformers import Qwen2ForCausalLM'
 }
 

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch.utils.data import DataLoader, RandomSampler
 
+from openrlhf_gtpo.cpu.token_log_probs import token_log_probs
 from openrlhf_gtpo.cpu.zero_gradients import teaches
 from openrlhf_gtpo.policy.layout import layout, pays, sees_by_mask
 from openrlhf_gtpo.policy.rotary import PreciseActor
@@ -83,8 +84,8 @@ class SharedPromptsActor(PreciseActor):
             logits_to_keep=found.kept,
             use_cache=False,
         )
-        logits = output["logits"].float() / self.temperature  # (P, kept, vocabulary)
         row, column, token = found.source
-        values = logits[row, column, token] - logits.logsumexp(-1)[row, column]
+        logits = output["logits"].flatten(0, 1)  # (P * kept, vocabulary)
+        values = token_log_probs(logits, self.temperature, row * found.kept + column, token)
         log_probs = torch.zeros(action_mask.shape).index_put(found.target, values)
         return (log_probs, output) if return_output else log_probs
