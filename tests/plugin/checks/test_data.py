@@ -395,6 +395,8 @@ def test_what_stands_around_a_prompt_and_a_model_may_not_expect_is_told(
     assert_refusal(warned()[0], str(policy), f"--data.input_template '{tokens.bos_token}{{}}'")
     assert warned("--data.input_template", f"{tokens.bos_token}{{}}") == []
     assert warned(chat) == [], "which writes it itself"
+    (found,) = check(written(prompt(7)), chat, "--data.max_len", 11, "--rollout.max_new_tokens", 1)
+    assert found.state == "ok", "the template's prompt is sent without a further token"
 
 
 def test_a_model_needs_a_position_for_each_token(

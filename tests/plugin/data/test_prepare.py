@@ -24,7 +24,7 @@ TURNS = [
 ]
 
 
-TEXT = {"type": "text", "text": "Q?"}
+TEXT, PICTURE = {"type": "text", "text": "Q?"}, {"type": "image", "image": "a.png"}
 
 
 def sharegpt(*turns: str) -> list[dict[str, str]]:
@@ -92,6 +92,7 @@ def test_each_format_gives_its_question_and_its_reference(
         ),
         ({"conversations": [{"from": "human"}], "answer": 1}, "neither a text nor a list of chat messages"),
         ({"prompt": TURNS[:3], "answer": 1}, "ends with a message of 'assistant'"),
+        ({"prompt": [{"role": "user", "content": [PICTURE]}], "answer": 1}, "a question by the user, which is a text"),
     ],
 )
 def test_a_row_without_a_question_or_a_reference_is_refused(row: dict[str, Any], words: str) -> None:
@@ -126,7 +127,12 @@ def test_what_cannot_be_graded_is_counted_by_its_kind(
 ) -> None:
     rows = [
         *(("a", "42"), ("a", "84/2"), ("b", "1"), ("b", "2"), ("c", "proof"), ("d", "notfound")),
-        *(("e", "The claim holds for every $n$ by induction"), ("f", None), ("g", r"\text{3 hours and 20 minutes}")),
+        *(
+            ("e", "The claim holds for every $n$ by induction"),
+            ("f", None),
+            ("h", "It is equal to seven"),
+            ("g", r"\text{3 hours and 20 minutes}"),
+        ),
     ]
     source = written(*({"problem": problem, "answer": answer} for problem, answer in rows))
     assert prepare("other", source, tmp_path) == 1
@@ -138,7 +144,7 @@ def test_what_cannot_be_graded_is_counted_by_its_kind(
         "repeated": 2,
         "no question or no answer": 1,
         "a proof or a note in place of an answer": 2,
-        "a sentence as the answer": 1,
+        "a sentence as the answer": 2,
         "two different answers to one question": 1,
     }
     labels = [row["label"] for row in prepared(tmp_path / "other.jsonl")]

@@ -117,6 +117,15 @@ def test_labels_that_look_like_other_things_are_texts_in_a_saved_data_set_too(tm
         assert [row.label for row in rows(source, "input", "label")] == ODD
 
 
+def test_the_only_split_is_taken_for_train_and_for_no_other_name(tmp_path: Path) -> None:
+    datasets.DatasetDict({"validation": datasets.Dataset.from_list([{"input": "?", "label": "7"}])}).save_to_disk(
+        tmp_path / "one"
+    )
+    assert [row.label for row in rows(str(tmp_path / "one"), "input", "label", split="train")] == ["7"]
+    with pytest.raises(DataUnusable, match="splits validation, and no test"):
+        list(rows(str(tmp_path / "one"), "input", "label", split="test"))
+
+
 CHATS = [
     [{"role": "system", "content": "Answer in French."}, {"role": "user", "content": "1+1?"}],
     [

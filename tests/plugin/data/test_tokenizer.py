@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from tokenizers.processors import TemplateProcessing
 
 from openrlhf_gtpo.data.tokenizer import end_of_turn
 
@@ -26,3 +27,11 @@ def test_the_end_of_a_turn_is_the_special_token_that_follows_an_answer(
 ) -> None:
     tokenizer.chat_template, tokenizer.eos_token = template, eos
     assert end_of_turn(tokenizer) == (None if end is None else tokenizer.convert_tokens_to_ids(end))
+
+
+def test_a_token_before_each_text_is_not_taken_for_the_end_of_a_turn(tokenizer: Any) -> None:
+    begin = TemplateProcessing(single="<assistant> $A", special_tokens=[("<assistant>", 258)])
+    tokenizer.backend_tokenizer.post_processor = begin
+    tokenizer.chat_template = TURN.replace("X", "<end>")
+    assert tokenizer("x").input_ids[0] == 258
+    assert end_of_turn(tokenizer) is None
