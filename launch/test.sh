@@ -90,7 +90,7 @@ if [ "$tier" = nightly ]; then
 fi
 phase 1 "style and types" style
 phase 2 "fast tests, 3 at a time: some wait, for a service or a clock" \
-    .venv/bin/python -m pytest -q -rs --durations=10 -n 3 --dist loadscope -m "not engine and not nightly"
+    .venv/bin/python -m pytest -q -rs --durations=10 -n 3 --dist worksteal -m "not engine and not nightly"
 [ "$tier" = fast ] || phase 3 "engines and the real loop, 2 at a time (a policy is trained first: a minute without a line)" \
     .venv/bin/python -m pytest -v -rs --durations=10 -n 2 --dist loadfile --no-loadscope-reorder -m "engine and not nightly" # conftest.py orders
 exit $status

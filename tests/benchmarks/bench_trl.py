@@ -129,7 +129,7 @@ def main() -> None:
     rows = []
     for name, rounds in seen.items():
         pairs = [one["step"] / other["step"] for one, other in zip(rounds, seen["this project"], strict=True)]
-        cells = [f"{statistics.median(one.get(key, float('nan')) for one in rounds):.1f}" for key in keys]
+        cells = [f"{statistics.median(one.get(key, float('nan')) for one in rounds):.2f}" for key in keys]
         rows.append([name, *cells, f"{statistics.median(pairs):.2f}"])
     print(markdown(["", "a step, s", *(f"{part}, s" for part in PARTS), "GiB", "step, in pairs"], rows))
 

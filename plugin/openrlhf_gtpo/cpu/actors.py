@@ -8,6 +8,7 @@ from openrlhf.trainer.ray import launcher, ppo_actor
 from openrlhf_gtpo.cpu import torch_cuda
 from openrlhf_gtpo.cpu.shared_prompts import SharedPromptsActor, loader
 from openrlhf_gtpo.cpu.sleep import name_gpu
+from openrlhf_gtpo.cpu.weight_sync import send_together
 from openrlhf_gtpo.cpu.zero_gradients import CpuPolicyTrainer
 from openrlhf_gtpo.host import replace
 from openrlhf_gtpo.policy.actor import PolicyActor, ReferenceActor
@@ -36,9 +37,10 @@ class CpuPolicyActor(CpuModel, PolicyActor):
     trainer = CpuPolicyTrainer
 
     def init_model_from_pretrained(self, strategy: Any, *args: Any, **kwargs: Any) -> Any:
-        """As OpenRLHF's, with our loader of micro-batches."""
+        """As OpenRLHF's, with our loader of micro-batches and our messages of weights."""
         replace(ppo_actor, DataLoader=loader(strategy.args.train.batch_size))
-        return super().init_model_from_pretrained(strategy, *args, **kwargs)
+        super().init_model_from_pretrained(strategy, *args, **kwargs)
+        send_together(self.trainer)
 
 
 class CpuReferenceActor(CpuModel, ReferenceActor):

@@ -40,7 +40,7 @@ def install() -> None:
         setattr(cuda, name, lambda *args, **kwargs: None)
     cuda.get_device_properties = lambda device: SimpleNamespace(uuid=gpu_name())
     torch.multiprocessing.reductions.reduce_tensor = weight_sync.reduce_tensor
-    replace(ppo_actor, stateless_init_process_group=weight_sync.StoreGroup)
+    replace(ppo_actor, stateless_init_process_group=weight_sync.WeightGroup)
     offload = _with_torch_adam(_logged("policy sleeps", ppo_actor.offload_deepspeed_states))
     reload = _logged("policy is awake", ppo_actor.reload_deepspeed_states)
     replace(ppo_actor, offload_deepspeed_states=offload, reload_deepspeed_states=reload)

@@ -1,6 +1,7 @@
 """vLLM's worker on a CPU: the entropy hook, and OpenRLHF's weight sync by `weight_sync`."""
 
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -8,7 +9,7 @@ from vllm.model_executor.layers.vocab_parallel_embedding import ParallelLMHead, 
 from vllm.v1.worker.cpu_worker import CPUWorker
 
 from openrlhf_gtpo.cpu.sleep import install_engine_sleep
-from openrlhf_gtpo.cpu.weight_sync import StoreGroup, tensor_of
+from openrlhf_gtpo.cpu.weight_sync import WeightGroup, tensor_of
 from openrlhf_gtpo.vllm_worker import EntropyWorkerExtension
 
 install_engine_sleep(CPUWorker)  # vLLM refuses an extension that overrides a method of its worker
@@ -26,13 +27,15 @@ class CpuWorkerExtension(EntropyWorkerExtension):
     ) -> None:
         """Join the group whose rank 0 is the policy actor."""
         rank = torch.distributed.get_rank() + rank_offset
-        self._sync_group = StoreGroup(master_address, master_port, rank, world_size)
+        self._sync_group = WeightGroup(master_address, master_port, rank, world_size)
 
-    def update_weight(self, name: str, dtype: torch.dtype, shape: Any, empty_cache: bool = False) -> None:
-        """Receive one parameter; the last one is marked by ``empty_cache``."""
-        weight = torch.empty(shape, dtype=dtype)
-        self._sync_group.broadcast(weight, src=0)
-        self._take_policy_weight(name, weight, last=empty_cache)
+    def update_weight(
+        self, name: Sequence[str], dtype: Sequence[torch.dtype], shape: Sequence[Any], empty_cache: bool = False
+    ) -> None:
+        """Receive a message of parameters; the last one is marked by ``empty_cache``."""
+        for one, weight in zip(name, self._sync_group.receive(dtype, shape), strict=True):
+            self._policy_weights += ((one, weight),)
+        self._load_policy_weights(empty_cache)
 
     def update_weight_cuda_ipc(
         self, name: str, dtype: torch.dtype, shape: Any, ipc_handles: dict[str, bytes], empty_cache: bool = False
@@ -44,15 +47,15 @@ class CpuWorkerExtension(EntropyWorkerExtension):
         """
         if "weights" in self._asleep:  # type: ignore[attr-defined]
             raise RuntimeError("The policy's weights were sent while the engine's weights sleep.")
-        self._take_policy_weight(name, tensor_of(ipc_handles), last=empty_cache)
+        self._policy_weights += ((name, tensor_of(ipc_handles)),)
+        self._load_policy_weights(empty_cache)
 
-    def _take_policy_weight(self, name: str, weight: torch.Tensor, last: bool) -> None:
-        """Keep the parameter; after the last, load all of them.
+    def _load_policy_weights(self, last: bool) -> None:
+        """After the last one, load all that were received.
 
         On a CPU vLLM packs its linear weights, so a parameter cannot be overwritten. The model loads all parameters
         again, as from a checkpoint.
         """
-        self._policy_weights = (*self._policy_weights, (name, weight))
         if last:
             weights, self._policy_weights = self._policy_weights, ()
             self.model_runner.reload_weights(weights_iterator=iter(weights))  # type: ignore[attr-defined]
