@@ -71,6 +71,7 @@ class Messages:
         self._group = group
         self._names: list[str] = []
         self._weights: list[torch.Tensor] = []
+        self._ends = False
 
     def header(self, name: str, dtype: torch.dtype, shape: Sequence[int], last: bool) -> Header | None:
         """Of the message that ends with this weight, which is the next; None where it does not end."""
