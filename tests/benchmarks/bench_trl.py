@@ -10,6 +10,7 @@ rounds of the median of all steps but the first; seconds of the wall, and the la
 """
 
 import argparse
+import contextlib
 import json
 import os
 import statistics
@@ -40,11 +41,11 @@ def peak(process: subprocess.Popen[str]) -> float:
     most = 0.0
     while process.poll() is None:
         total = 0
-        for one in [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]:
-            try:
-                total += one.memory_full_info().uss
-            except psutil.Error:
-                continue
+        with contextlib.suppress(psutil.Error):  # one that has just ended
+            first = psutil.Process(process.pid)
+            for one in [first, *first.children(recursive=True)]:
+                with contextlib.suppress(psutil.Error):
+                    total += one.memory_full_info().uss
         most = max(most, total / 2**30)
         time.sleep(1)
     return most

@@ -2,11 +2,14 @@
 to other engines by gloo, in place of NCCL."""
 
 import math
+import os
 import pickle
+import socket
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, TypeAlias
 
+import psutil
 import ray
 import torch
 
@@ -37,6 +40,8 @@ class WeightGroup:
     def __init__(self, host: str, port: int, rank: int, world_size: int, *_: Any) -> None:
         from vllm.distributed.utils import stateless_init_torch_distributed_process_group
 
+        # By default gloo takes the address of this machine's name, which is often one that other nodes cannot reach.
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", interface_to(host, port))
         self._group: Any = stateless_init_torch_distributed_process_group(host, port, rank, world_size, "gloo")
         self._work: Any = None
 
@@ -58,6 +63,17 @@ class WeightGroup:
             part.clone().view(dtype).view(torch.Size(shape))
             for part, dtype, shape in zip(parts, dtypes, shapes, strict=True)
         ]
+
+
+def interface_to(host: str, port: int) -> str:
+    """The network interface by which this machine reaches that address."""
+    family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
+    with socket.socket(family, kind) as route:
+        route.connect(address)  # of a datagram's socket, which sends nothing
+        mine = route.getsockname()[0]
+    return next(
+        name for name, found in psutil.net_if_addrs().items() if mine in {one.address.split("%")[0] for one in found}
+    )
 
 
 class Messages:

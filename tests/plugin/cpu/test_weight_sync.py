@@ -1,9 +1,11 @@
 """A policy's weights, sent as OpenRLHF's loop sends them, in two engines' hands."""
 
+import os
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
+import psutil
 import pytest
 import ray
 import torch
@@ -101,3 +103,16 @@ def test_an_engine_that_cannot_take_a_message_is_heard(sender: Any, calls: Threa
 def test_all_else_is_asked_of_the_engines_themselves(sender: Any) -> None:
     trainer, _ = sender
     assert [engine.reset_prefix_cache.remote() for engine in trainer.vllm_engines] == ENGINES * ["reset"]
+
+
+def test_engines_on_other_nodes_are_reached_by_the_network_of_the_policys_address(
+    monkeypatch: Any, calls: Any
+) -> None:
+    """Where a machine's name is 127.0.1.1, as Debian's is, gloo would offer that address to the other nodes."""
+    monkeypatch.delenv("GLOO_SOCKET_IFNAME", raising=False)
+    address = ray.util.get_node_ip_address()
+    port = free_port()
+    for joined in [calls.submit(WeightGroup, address, port, rank, 2) for rank in range(2)]:
+        joined.result(60)
+    addresses = {one.address for one in psutil.net_if_addrs()[os.environ["GLOO_SOCKET_IFNAME"]]}
+    assert address in addresses
