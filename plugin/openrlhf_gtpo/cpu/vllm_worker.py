@@ -33,8 +33,7 @@ class CpuWorkerExtension(EntropyWorkerExtension):
         self, name: Sequence[str], dtype: Sequence[torch.dtype], shape: Sequence[Any], empty_cache: bool = False
     ) -> None:
         """Receive a message of parameters; the last one is marked by ``empty_cache``."""
-        for one, weight in zip(name, self._sync_group.receive(dtype, shape), strict=True):
-            self._policy_weights += ((one, weight),)
+        self._policy_weights += tuple(zip(name, self._sync_group.receive(dtype, shape), strict=True))
         self._load_policy_weights(empty_cache)
 
     def update_weight_cuda_ipc(
