@@ -82,7 +82,7 @@ if [ "$tier" = nightly ]; then
     phase 2 "a million generated pairs" .venv/bin/python tests/benchmarks/differential.py --pairs 1000000
     phase 3 "a million generated documents" .venv/bin/python tests/benchmarks/differential.py --documents --pairs 1000000
     phase 4 "texts made to slow each regular expression down" .venv/bin/python tests/benchmarks/pattern_times.py
-    phase 5 "attacks on the reward service" .venv/bin/python tests/benchmarks/bench_service.py attack
+    phase 5 "attacks on the reward service" .venv/bin/python tests/benchmarks/service_attacks.py
     phase 6 "other trainers" bash launch/adapters.sh
     phase 7 "vLLM versions" bash tests/versions/run.sh
     phase 8 "300 mutants" .venv/bin/python tests/benchmarks/mutants.py --mutants 300

@@ -41,6 +41,7 @@ LONGEST_FIRST = [
     "training",
     "documented_commands",
     "modes",
+    "doctor",
     "cluster",
     "faults",
 ]

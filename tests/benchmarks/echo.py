@@ -1,4 +1,4 @@
-"""What a post costs at the least on the service's transport; `bench_service.py load` starts it beside the service."""
+"""What a post costs at the least on the service's transport; `service_load.py` starts it beside the service."""
 
 from typing import Any
 

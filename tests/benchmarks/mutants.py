@@ -6,9 +6,9 @@
 
 A mutant is another comparison, condition, sign, number, truth value or return. Each is tried in a fork of a pytest
 that has collected the tests without an engine: the running functions get the changed code, and processes that a test
-starts read the changed file. First run the tests that call the function, the quickest first, then those of its room
-that start processes. Which test calls what is found once, and kept in runs/mutants while no file changes. A survivor
-changes nothing that a user sees, or a test is missing.
+starts read the changed file. First run the tests that call the function, its room's before others and the quickest
+first, then those of its room that start processes. Which test calls what is found once, and kept in runs/mutants while
+no file changes. A survivor changes nothing that a user sees, or a test is missing.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from tqdm import tqdm
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = {"plugin/openrlhf_gtpo": "tests/plugin", "reward_server/math_reward": "tests/reward_server"}
-SECONDS = 150
+SECONDS = 300
 """For a mutant. One in which a test takes far longer than before hangs; of others nothing is known then."""
 HUNG = "a hang or a crash"
 UNDECIDED = "no time left for its other tests"
@@ -360,7 +360,7 @@ class Tests:
             if (file := name.partition("::")[0]) in self.start_processes
             and (file.startswith(room) or str(Path(file).parent) == PACKAGES[package])
         }
-        order = [*sorted(near, key=self.seconds.__getitem__), *sorted(far - near, key=self.seconds.__getitem__)]
+        order = sorted(near | far, key=lambda name: (name not in near, not name.startswith(room), self.seconds[name]))
         for name, failed, _ in self._run(order, stop=True, now=folder / NOW):
             if failed:
                 return name

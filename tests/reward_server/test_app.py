@@ -15,8 +15,8 @@ from fastapi import FastAPI
 
 from math_reward.app import create_app
 from math_reward.grader import Verdict, grade
+from math_reward.http import operations
 from math_reward.http.bodies import PYTHONS_BYTES
-from math_reward.http.operations import FRESH_SECONDS
 from math_reward.http.page import ExplainResponse
 from math_reward.http.schemas import GradeResponse, RewardResponse
 from math_reward.pool.pool import Pool
@@ -429,11 +429,12 @@ async def test_a_flood_of_readiness_checks_costs_the_workers_one(monkeypatch: py
     client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://app")
     grade = Pool.grade
     monkeypatch.setattr(Pool, "grade", lambda *given, **named: (checks.append(given), grade(*given, **named))[1])
+    monkeypatch.setattr(operations, "FRESH_SECONDS", 0.0)
 
     async with app.router.lifespan_context(app), client:
         while (await client.get("/readyz")).status_code != 200:
             pass
-        await asyncio.sleep(FRESH_SECONDS)
+        monkeypatch.setattr(operations, "FRESH_SECONDS", 60.0)
         checks.clear()
         answers = await asyncio.gather(*[client.get("/readyz") for _ in range(100)])
 

@@ -42,7 +42,7 @@ UNITS = [
     "or ", "is ", "answer ", "the answer is ", "final answer a", "答案", "é", "&", "&#", "&lt;", "'", "a'", "%", "C_",
     "for ", "not a ", "I hope it ", "<sup>", "<sub>a", "\\color{a}{", "\\label{", "\\\\[", "\u200b", "²", "₂", "½",
     "-1 ", "+ ", "1:", "12:34 ", "m^2 ", "m/", "Answer:\n", "#", "|", "\ud800", "\0", "\\!", ",\\!", "\\,", "\\quad ",
-    "(A) ", "A. ",
+    "(A) ", "A. ", "\\[ x", "1-", "a+", "\\text{ and ",
 ]  # fmt: skip
 
 BEFORE = ["", "I think", "1"]
@@ -129,14 +129,11 @@ def test_a_pattern_that_is_not_linear_sees_only_so_much_that_it_does_not_matter(
 # Whole gradings
 
 
-def times_of(*arguments: Any, **more: Any) -> float:
-    """The CPU seconds of a grading that nobody remembers, at most LIMIT."""
-
-    def call(_: str) -> None:
-        forget()
-        grade(*arguments, **more)
-
-    return seconds(call, "", 2)
+def is_stopped(completion: str, reference: str, prompt: str | None = None) -> bool:
+    """Whether a grading that nobody remembers takes more than `LIMIT` of CPU time, a thousand times what it should."""
+    grade(r"\boxed{3 + x}", "2x")  # which imports SymPy
+    forget()
+    return seconds(lambda text: grade(text, reference, prompt), completion) == float("inf")
 
 
 LIST = ", ".join(f"({letter})" for letter in "ABCDEFGHIJ" * 4)
@@ -161,11 +158,9 @@ LIST = ", ".join(f"({letter})" for letter in "ABCDEFGHIJ" * 4)
     ids=lambda answer: answer[:12],
 )
 def test_no_answer_costs_the_deadline_as_an_answer_or_as_a_reference(answer: str):
-    plain = times_of(r"\boxed{3 + x}", "2x") + 0.1
-
-    assert times_of(rf"\boxed{{{answer}}}", "B, C") < plain
-    assert times_of(f"The answer is {answer}", "B, C") < plain
-    assert times_of(r"\boxed{B, C}", answer) < plain
+    assert not is_stopped(rf"\boxed{{{answer}}}", "B, C")
+    assert not is_stopped(f"The answer is {answer}", "B, C")
+    assert not is_stopped(r"\boxed{B, C}", answer)
 
 
 @pytest.mark.parametrize(
@@ -181,17 +176,15 @@ def test_no_answer_costs_the_deadline_as_an_answer_or_as_a_reference(answer: str
     ids=lambda completion: completion[:12],
 )
 def test_no_text_costs_the_deadline(completion: str):
-    plain = times_of(r"\boxed{3 + x}", "2x") + 0.1
-
-    assert times_of(completion, "42") < plain
-    assert times_of(rf"\boxed{{{completion}}}", "42") < plain
-    assert times_of(r"\boxed{42}", completion) < plain
+    assert not is_stopped(completion, "42")
+    assert not is_stopped(rf"\boxed{{{completion}}}", "42")
+    assert not is_stopped(r"\boxed{42}", completion)
 
 
 def test_a_prompt_of_marks_alone_is_searched_for_choices_in_one_pass():
     prompt = "A. " * 1_333
 
-    assert times_of(prompt + r"\boxed{B}", "B", prompt) < times_of(r"\boxed{3 + x}", "2x") + 0.1
+    assert not is_stopped(prompt + r"\boxed{B}", "B", prompt)
 
 
 @pytest.mark.nightly

@@ -235,7 +235,8 @@ async def test_a_lane_that_stays_without_a_worker_is_named(
     monkeypatch.setattr(WorkerProcess, "start", fails_in_the_slow_lane)
     async with obeying(1, deadline=20) as pool:
         await pool.grade([Item("ok", str(tmp_path / "calls"))])
-        await asyncio.sleep(0.3)
+        while pool.problem() is None:
+            await asyncio.sleep(0.01)
         assert pool.workers == {"fast": 1, "slow": 0}
         assert_refusal(str(pool.problem()), "slow lane", "Too many open files")
         monkeypatch.setattr(WorkerProcess, "start", start)
@@ -269,13 +270,12 @@ async def test_what_nobody_waits_for_any_more_is_dropped(obeying: Obeying, tmp_p
     async with obeying(1, deadline=60) as pool:
         busy = asyncio.ensure_future(pool.grade([Item("wait for the file 'go'", str(calls))] * 40))
         await until(wait_for, lambda: len(calls_of(calls)) == 1)
-        gone = asyncio.ensure_future(pool.grade([Item("hang in C code", str(abandoned))] * 60))
-        await asyncio.sleep(0.1)
         waited = pool.queued
+        gone = asyncio.ensure_future(pool.grade([Item("hang in C code", str(abandoned))] * 60))
+        await until(wait_for, lambda: pool.queued == waited + 60)
         gone.cancel()
-        await asyncio.sleep(0.1)
+        await until(wait_for, lambda: pool.queued == waited)
 
-        assert waited - pool.queued == 60
         (tmp_path / "go").touch()
         assert verdicts(await busy) == [Verdict.CORRECT] * 40
         assert verdicts(await pool.grade([Item("ok", str(calls))])) == [Verdict.CORRECT]

@@ -1,28 +1,16 @@
-"""Loads a reward service over real sockets, or attacks one, and prints a table.
+"""Attacks the reward service on what SECURITY.md promises, and prints a table.
 
-    python tests/benchmarks/bench_service.py load                                            # one item a post
-    python tests/benchmarks/bench_service.py load --items 256 --connections 8 --posts 200 --keep-alive
-    python tests/benchmarks/bench_service.py load --old /tmp/before/reward_server --rounds 5
-    python tests/benchmarks/bench_service.py load --beside http://127.0.0.1:8001 --rounds 5
-    python tests/benchmarks/bench_service.py attack [--only "4 MB of blanks"] [--items 20000]
-    python tests/benchmarks/bench_service.py attack --only soak --seconds 3600
+    python tests/benchmarks/service_attacks.py [--only "4 MB of blanks"] [--items 20000]
+    python tests/benchmarks/service_attacks.py --only soak --seconds 3600
 
-``load`` starts the service of this code with two workers, and on the same transport one that sends each body back, and
-posts completions to /v1/grade, by default over a new connection for each. They get the same load in turn, and so do
-the service of other code (``--old``, a folder with its package) and one at another address (``--beside``). Medians
-over the rounds; memory is that of the service and its workers after the first and after the last round, so that many
-rounds show whether anything grows. CPU time is that of the process that answers HTTP, and that of all its processes.
-
-``attack`` starts a service for each attack on what SECURITY.md promises. Everything stays on the loopback interface
-and is bounded. ``--items`` is the number of items with known verdicts beside load and kills, ``--seconds`` the length
-of the soak. Exit code 1 where an attack did not end as SECURITY.md promises. Meanwhile another process looks at the
-service every 20 ms: how far its own process grows (MiB, its workers not counted), and how long a health check takes.
+Starts a service for each attack. Everything stays on the loopback interface and is bounded. ``--items`` is the number
+of items with known verdicts beside load and kills, ``--seconds`` the length of the soak. Exit code 1 where an attack
+did not end as SECURITY.md promises. Meanwhile another process looks at the service every 20 ms: how far its own
+process grows (MiB, its workers not counted), and how long a health check takes.
 """
 
 import argparse
-import asyncio
 import contextlib
-import io
 import itertools
 import json
 import math
@@ -30,52 +18,27 @@ import multiprocessing
 import random
 import secrets
 import socket
-import statistics
 import subprocess
 import sys
 import threading
 import time
-import urllib.error
-import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
 import psutil
+from live_service import MIB, LiveServer, ask, body_of, cpu_seconds, known_items, started
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "reward_server"))
+from math_reward.client import Client, Item
 
-from tables import markdown  # noqa: E402
-
-from conftest import LiveServer  # noqa: E402 (the service of the tests)
-from math_reward.client import Client, Item  # noqa: E402
-
-MIB = 2**20
 MAX_GROWTH = 300  # MiB, beyond what the bodies themselves hold
 MAX_HEALTH = 0.1  # seconds
-RAMP_SECONDS = 4.0  # from the first connection to the last; rollouts do not end all at once either
 CLIENTS = 16
-REASONING = "We write down what is known, name the unknown x, and solve step by step. " * 12
 
 
 # The service
-
-
-def ask(url: str, path: str, body: bytes | None = None, wait: float = 25.0, **headers: str) -> tuple[int, bytes]:
-    """Status and body of an answer; status 0 where there was none in time."""
-    request = urllib.request.Request(url + path, body, {"Content-Type": "application/json", **headers})
-    try:
-        with urllib.request.urlopen(request, timeout=wait) as answer:
-            return answer.status, answer.read()
-    except urllib.error.HTTPError as error:
-        return error.code, error.read()
-    except OSError:
-        return 0, b""
 
 
 def grade(server: LiveServer, *items: dict[str, Any]) -> list[str]:
@@ -88,35 +51,6 @@ def connect(server: LiveServer) -> socket.socket:
     return socket.create_connection(("127.0.0.1", server.port), timeout=20)
 
 
-@contextlib.contextmanager
-def started(*options: str, code: Path = ROOT / "reward_server", **given: Any) -> Iterator[LiveServer]:
-    """The service, with two workers."""
-    server = LiveServer("--workers", "2", "--no-access-log", *options, PYTHONPATH=str(code), **given).when_ready()
-    try:
-        yield server
-    finally:
-        with contextlib.redirect_stderr(io.StringIO()):  # its log
-            server.stop()
-
-
-@contextlib.contextmanager
-def echo() -> Iterator["Service"]:
-    """A service that sends each body back, by the same server below."""
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        port = unused.getsockname()[1]
-    options = ["--port", str(port), "--loop", "asyncio", "--http", "h11", "--no-access-log", "--log-level", "error"]
-    app = ["--app-dir", str(ROOT / "tests" / "benchmarks"), "echo:app"]
-    process = subprocess.Popen([sys.executable, "-m", "uvicorn", *options, *app])
-    try:
-        while ask(f"http://127.0.0.1:{port}", "/", b"1")[0] != 200:
-            time.sleep(0.1)
-        yield Service(f"http://127.0.0.1:{port}", psutil.Process(process.pid))
-    finally:
-        process.kill()
-        process.wait()
-
-
 def fork_server(server: LiveServer) -> psutil.Process:
     children = psutil.Process(server.process.pid).children()
     return next(child for child in children if child.children() or "forkserver" in str(child.cmdline()))
@@ -124,21 +58,6 @@ def fork_server(server: LiveServer) -> psutil.Process:
 
 def workers(server: LiveServer) -> list[psutil.Process]:
     return fork_server(server).children()
-
-
-class Service(NamedTuple):
-    """What is loaded. ``process`` answers HTTP; None for a service that was not started here."""
-
-    url: str
-    process: psutil.Process | None
-
-    def total(self, read: Callable[[psutil.Process], float]) -> float:
-        """The sum over its processes, those left out that end meanwhile; NaN where they are not known."""
-        found = 0.0 if self.process else math.nan
-        for process in [self.process, *self.process.children(recursive=True)] if self.process else []:
-            with contextlib.suppress(psutil.Error):
-                found += read(process)
-        return found
 
 
 @contextlib.contextmanager
@@ -173,25 +92,6 @@ def _watch(url: str, pid: int, pipe: Connection) -> None:
 # What is sent
 
 
-def known_items(count: int, seed: int = 0) -> list[tuple[dict[str, str], bool]]:
-    """Items of the usual kinds, all different, each with whether it is correct: one in six is not."""
-    draw = random.Random(seed)
-    items = []
-    for i in range(count):
-        a, b, c = draw.randint(2, 999), draw.randint(2, 99), draw.randint(2, 9)
-        answer, reference = [
-            (f"{a}", f"{a}"),
-            (rf"\frac{{{a}}}{{{b}}}", f"{a}/{b}"),
-            (f"{a / 8}", rf"\frac{{{a}}}{{8}}"),
-            (rf"{a}\sqrt{{{c}}}", rf"\sqrt{{{c}}} \cdot {a}"),
-            (f"{a}x+{b}", f"{b} + {a}x"),
-            (f"{a}", f"{a + b}"),
-        ][i % 6]
-        item = {"completion": rf"{REASONING}So it is \boxed{{{answer}}}.", "reference": reference}
-        items.append((item, i % 6 < 5))
-    return items
-
-
 def right_item() -> dict[str, str]:
     """A right item that the service cannot have seen."""
     number = random.randrange(10**9)
@@ -209,113 +109,6 @@ def endless_item() -> dict[str, str]:
     """It takes more than a deadline."""
     text = rf"\int_0^1 \ln(1+{random.randrange(10**6)}x^3)\cos(x^2)\,dx"
     return {"completion": rf"\boxed{{{text}}}", "reference": f"{text.replace('x', 'y')}+1"}
-
-
-def body_of(*items: dict[str, str]) -> bytes:
-    return json.dumps({"items": items}).encode()
-
-
-# Load
-
-
-async def post_all(url: str, bodies: list[bytes], connections: int, keep_alive: bool) -> list[tuple[float, int]]:
-    """Posts every body; of each the latency in seconds and the status, 0 for none."""
-    answers = [(0.0, 0)] * len(bodies)
-    todo = iter(range(len(bodies)))
-    host, port = urlsplit(url).hostname, urlsplit(url).port
-    head = f"POST /v1/grade HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
-    head += f"Connection: {'keep-alive' if keep_alive else 'close'}\r\n"
-
-    async def one_connection(number: int) -> None:
-        await asyncio.sleep(RAMP_SECONDS * number / connections)
-        writer = None
-        for i in todo:
-            start, status = time.perf_counter(), 0
-            try:
-                if writer is None:
-                    reader, writer = await asyncio.open_connection(host, port)
-                writer.write(f"{head}Content-Length: {len(bodies[i])}\r\n\r\n".encode() + bodies[i])
-                answer = (await reader.readuntil(b"\r\n\r\n")).lower()
-                await reader.readexactly(int(answer.partition(b"content-length:")[2].partition(b"\r\n")[0]))
-                status = int(answer[9:12])
-            except (OSError, EOFError):
-                pass
-            answers[i] = (time.perf_counter() - start, status)
-            if writer is not None and not (keep_alive and status):
-                writer.close()
-                writer = None
-
-    await asyncio.gather(*map(one_connection, range(connections)))
-    return answers
-
-
-class Seen(NamedTuple):
-    """What one load came to."""
-
-    rate: float  # items a second
-    p50: float  # ms
-    p99: float  # ms
-    http: float  # ms of CPU a post, of the process that answers HTTP
-    cpu: float  # ms of CPU a post, of all processes
-    memory: float  # MiB
-    errors: int
-
-
-def _cpu(process: psutil.Process) -> float:
-    """Seconds, those of children included that have ended."""
-    return sum(process.cpu_times()[:4])
-
-
-def _http(service: Service) -> float:
-    return sum(service.process.cpu_times()[:2]) if service.process else math.nan
-
-
-def loaded(service: Service, bodies: list[bytes], args: argparse.Namespace) -> Seen:
-    """Of one load."""
-    http, cpu, start = _http(service), service.total(_cpu), time.perf_counter()
-    answers = asyncio.run(post_all(service.url, bodies, args.connections, args.keep_alive))
-    seconds = time.perf_counter() - start
-    times = sorted(latency for latency, _ in answers)
-    return Seen(
-        args.posts * args.items / seconds,
-        1000 * times[len(times) // 2],
-        1000 * times[math.ceil(0.99 * len(times)) - 1],
-        1000 * (_http(service) - http) / args.posts,
-        1000 * (service.total(_cpu) - cpu) / args.posts,
-        service.total(lambda process: process.memory_full_info().uss / MIB),
-        sum(status != 200 for _, status in answers),
-    )
-
-
-def run_load(args: argparse.Namespace) -> bool:
-    """Prints the table; True where every post got its answer."""
-    items = [item for item, _ in known_items(args.posts * args.items)]
-    bodies = [body_of(*items[i : i + args.items]) for i in range(0, len(items), args.items)]
-    seen: dict[str, list[Seen]] = {}
-    with contextlib.ExitStack() as stack:
-        codes = {"this code": ROOT / "reward_server", **({args.old: Path(args.old)} if args.old else {})}
-        services = {}
-        for name, code in codes.items():
-            server = stack.enter_context(started(code=code))
-            services[name] = Service(server.url, psutil.Process(server.process.pid))
-        services["echo"] = stack.enter_context(echo())
-        if args.beside:
-            services[args.beside] = Service(args.beside, None)
-        for number in range(args.rounds):
-            for name in [*services][:: -1 if number % 2 else 1]:
-                seen.setdefault(name, []).append(loaded(services[name], bodies, args))
-    rows = []
-    for name, rounds in seen.items():
-        rate, p50, p99, http, cpu, *_ = (statistics.median(values) for values in zip(*rounds, strict=True))
-        pairs = [*zip(rounds, seen["this code"], strict=True)]
-        faster = statistics.median(one.rate / base.rate for one, base in pairs)
-        dearer = statistics.median(one.cpu / base.cpu for one, base in pairs)
-        cells = [f"{rate:,.0f}", f"{faster:.2f}", f"{p50:.1f}", f"{p99:.1f}", f"{http:.2f}", f"{cpu:.2f}"]
-        memory = f"{rounds[0].memory:.0f}, {rounds[-1].memory:.0f}"
-        rows.append([name, *cells, f"{dearer:.2f}", memory, sum(one.errors for one in rounds)])
-    head = ["service", "items/s", "in pairs", "p50 ms", "p99 ms", "HTTP's CPU ms a post", "all CPU ms a post"]
-    print(markdown([*head, "in pairs", "MiB first, last", "errors"], rows))
-    return not any(one.errors for rounds in seen.values() for one in rounds)
 
 
 # Attacks
@@ -513,10 +306,10 @@ def endless_head(server: LiveServer) -> Outcome:
 def readiness(server: LiveServer) -> Outcome:
     """500 readiness checks from 16 clients: how much CPU time of the workers did they cost?"""
     time.sleep(1.5)
-    before = sum(map(_cpu, workers(server)))
+    before = sum(map(cpu_seconds, workers(server)))
     with ThreadPoolExecutor(CLIENTS) as clients:
         list(clients.map(lambda _: ask(server.url, "/readyz"), range(500)))
-    cpu = sum(map(_cpu, workers(server))) - before
+    cpu = sum(map(cpu_seconds, workers(server))) - before
     return Outcome(f"{1000 * cpu:.0f} ms of the workers", cpu < 0.2)
 
 
@@ -631,28 +424,15 @@ def run_attacks(args: argparse.Namespace) -> bool:
     return good
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    ways = parser.add_subparsers(required=True)
-    load = ways.add_parser("load", help="items a second, p50, p99 and CPU time a post")
-    load.add_argument("--items", type=int, default=1, help="in a post (1)")
-    load.add_argument("--posts", type=int, default=20_000, help="(20000)")
-    load.add_argument("--connections", type=int, default=2000, help="at once (2000)")
-    load.add_argument("--keep-alive", action="store_true", help="no new connection for each post")
-    load.add_argument("--old", metavar="FOLDER", help="another reward_server/, loaded in turn")
-    load.add_argument("--beside", metavar="URL", help="another service, which gets the same load in turn")
-    load.add_argument("--rounds", type=int, default=1, help="(1)")
-    load.set_defaults(run=run_load)
-    attack = ways.add_parser("attack", help="whether each promise of SECURITY.md is kept")
     names = [*attacks(0, 0)]
-    attack.add_argument(
+    parser.add_argument(
         "--only", nargs="+", choices=names, default=names, metavar="ATTACK", help="which; all by default"
     )
-    attack.add_argument("--items", type=int, default=3000, help="with known verdicts, beside load and kills (3000)")
-    attack.add_argument("--seconds", type=float, default=60, help="of the soak (60)")
-    attack.set_defaults(run=run_attacks)
-    args = parser.parse_args(arguments)
-    return 0 if args.run(args) else 1
+    parser.add_argument("--items", type=int, default=3000, help="with known verdicts, beside load and kills (3000)")
+    parser.add_argument("--seconds", type=float, default=60, help="of the soak (60)")
+    return 0 if run_attacks(parser.parse_args()) else 1
 
 
 if __name__ == "__main__":

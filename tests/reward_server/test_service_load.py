@@ -1,4 +1,4 @@
-"""``tests/benchmarks/bench_service.py load`` beside a live service; the nightly tier runs its attacks."""
+"""``tests/benchmarks/service_load.py`` beside a live service; the nightly tier runs its attacks."""
 
 import os
 import subprocess
@@ -12,9 +12,9 @@ TOP = Path(__file__).parents[2]
 
 
 def test_posts_from_many_connections_are_all_answered():
-    load = ["load", "--posts", "40", "--connections", "8", "--items", "4"]
+    load = ["--posts", "40", "--connections", "8", "--items", "4"]
     result = subprocess.run(
-        [sys.executable, "tests/benchmarks/bench_service.py", *load],
+        [sys.executable, "tests/benchmarks/service_load.py", *load],
         cwd=TOP,
         env=os.environ | {"PYTHONPATH": os.pathsep.join([str(TOP / "plugin"), str(TOP / "reward_server")])},
         capture_output=True,
