@@ -1,6 +1,7 @@
 """The HTTP service: a live one, asked by real clients."""
 
 import asyncio
+import dataclasses
 import functools
 import itertools
 import json
@@ -14,7 +15,7 @@ import pytest
 from fastapi import FastAPI
 
 from math_reward.app import create_app
-from math_reward.grader import Verdict, grade
+from math_reward.grader import Options, Verdict, grade
 from math_reward.http import operations
 from math_reward.http.bodies import PYTHONS_BYTES
 from math_reward.http.page import ExplainResponse
@@ -145,13 +146,13 @@ def test_a_prompt_that_items_share_is_as_if_each_item_had_it(ask: httpx.Client):
 
 
 def test_shared_prompts_get_nobody_more_than_the_largest_body_could_hold(guarded_server: Any):
-    """3 items share 700 characters, which are 2,100, and 2,000 bytes may come; 2 items are 1,400."""
-    items = [{"completion": "1", "reference": "1", "prompt": 0}] * 3
+    """2 items share 1,000 characters, and 2,000 bytes may come; one character more is two."""
+    items = [{"completion": "1", "reference": "1", "prompt": 0}] * 2
     headers = {"Authorization": f"Bearer {TOKEN}"}
 
     fits, too_many = (
-        guarded_server.client.post("/v1/grade", json={"prompts": ["p" * 700], "items": some}, headers=headers)
-        for some in (items[:2], items)
+        guarded_server.client.post("/v1/grade", json={"prompts": ["p" * length], "items": items}, headers=headers)
+        for length in (1000, 1001)
     )
 
     assert (fits.status_code, len(fits.json()["results"])) == (200, 2)
@@ -367,6 +368,15 @@ def test_a_body_that_is_too_big_is_refused_whether_it_says_so_or_not(guarded_ser
     assert_refusal(response.json()["detail"], "2,000")
 
 
+def test_a_body_may_have_as_many_bytes_as_are_allowed(guarded_server: Any):
+    headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
+    body = b'{"items": [{"completion": "42", "reference": "42"}]}'
+    whole = body + b" " * (2000 - len(body))
+    for content in (whole, iter([body, whole[len(body) :]])):
+        response = guarded_server.client.post("/v1/grade", content=content, headers=headers)
+        assert response.json()["results"][0]["verdict"] == "correct"
+
+
 def test_an_answer_may_hold_half_a_surrogate_pair(ask: httpx.Client):
     item = {"completion": "\\boxed{\ud83d}", "reference": "4"}
     (result,) = ask.post("/v1/grade", content=json.dumps({"items": [item]}), headers=JSON).json()["results"]
@@ -403,6 +413,16 @@ def test_the_examples_of_the_documentation_can_be_sent_and_are_answered_as_docum
         assert answer.model_validate(ask.post(path, json=example).json())
 
 
+def test_an_option_has_the_graders_own_words(ask: httpx.Client):
+    options = ask.get("/openapi.json").json()["components"]["schemas"]["GradeOptions"]["properties"]
+
+    said = {name: option["description"] for name, option in options.items()}
+    assert said["rel_tol"].startswith("Numbers that")
+    assert {text.lower() for text in said.values()} == {
+        f"{field.metadata['help']}.".lower() for field in dataclasses.fields(Options) if field.name in said
+    }
+
+
 async def readiness(app: FastAPI) -> httpx.Response:
     client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://app")
     async with app.router.lifespan_context(app), client:
@@ -422,6 +442,19 @@ async def test_a_grader_that_approves_everything_is_not_ready(
 
     assert response.status_code == 503
     assert_refusal(response.json()["detail"], "wrong", "'correct'")
+
+
+async def test_a_service_whose_workers_hang_is_not_ready(stub_graders: ModuleType, monkeypatch: pytest.MonkeyPatch):
+    grader = stub_graders.NotToBeLoaded("hangs")
+    monkeypatch.setattr("math_reward.app.Pool", functools.partial(Pool, grader=grader))
+    monkeypatch.setattr(operations, "CHECK_SECONDS", 0.2)
+    app = create_app(Settings(workers=1, deadline=60))
+    client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://app")
+    async with app.router.lifespan_context(app), client:
+        response = await client.get("/readyz")
+
+    assert response.status_code == 503
+    assert_refusal(response.json()["detail"], "No worker graded the known answers within 0.2 s")
 
 
 async def test_a_flood_of_readiness_checks_costs_the_workers_one(monkeypatch: pytest.MonkeyPatch):

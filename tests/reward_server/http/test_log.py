@@ -1,7 +1,9 @@
 """The log never holds up the service."""
 
 import contextlib
+import os
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -9,8 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 import httpx
+import pytest
 
-from math_reward.http.log import ROOM_CHARACTERS
+from math_reward.http import log
 
 from ...fake_reward_server import free_port
 from ..conftest import WaitFor
@@ -23,7 +26,7 @@ def test_where_nobody_reads_standard_error_requests_are_answered_and_lines_dropp
 ):
     """A pipe holds 64 KiB, and a line of the log here has about 10 KB."""
     server = serve("--workers", "1", "--access-log", stderr=subprocess.PIPE).when_ready()
-    for _ in range(ROOM_CHARACTERS // 10_000 + 40):
+    for _ in range(log.ROOM_CHARACTERS // 10_000 + 40):
         assert server.client.get("/" + "x" * 10_000).status_code == 404
 
     assert server.client.post("/v1/grade", json={"items": [RIGHT]}).json()["results"][0]["reward"] == 1
@@ -52,6 +55,27 @@ def test_where_the_disk_of_all_that_it_writes_is_full_requests_are_answered_and_
         assert server.wait(timeout=60) == 0
     finally:
         server.kill()
+
+
+def test_a_line_is_written_before_another_comes(serve: Callable[..., Any], wait_for: WaitFor):
+    server = serve("--workers", "1", "--access-log").when_ready()
+    server.client.get("/alone")
+    wait_for(lambda: '"path": "/alone"' in server.log()[-1])
+
+
+def test_the_log_says_how_many_lines_it_dropped(monkeypatch: pytest.MonkeyPatch, wait_for: WaitFor):
+    reading, writing = os.pipe()
+    monkeypatch.setattr(log, "STANDARD_ERROR", writing)
+    lines = log.Log()
+    lines.write("x" * log.ROOM_CHARACTERS)  # of which a pipe holds a part
+    wait_for(lambda: select.select([reading], [], [], 0)[0] != [])
+    for line in ("y" * log.ROOM_CHARACTERS, "dropped", "dropped too"):
+        lines.write(line)
+    with open(reading, encoding="utf-8") as pipe:
+        pipe.readline()
+        pipe.readline()
+        assert pipe.readline() == "2 lines of the log were dropped: nobody read standard error.\n"
+    assert lines.dropped == 2
 
 
 def test_what_is_logged_before_the_end_is_written(serve: Callable[..., Any]):
