@@ -31,6 +31,7 @@ from types import FrameType, ModuleType
 from typing import Any, NamedTuple
 
 import math_reward
+from math_reward.grader import said_twice
 from math_reward.grader.asked_form import QUESTION_CHARACTERS
 from math_reward.grader.extraction import statement, values_at_end
 from math_reward.grader.extraction.around import BRACE_CHARACTERS
@@ -56,6 +57,8 @@ BOUNDED = {
     "words.letters._AT_END": (60, "the end of a text"),
     "extraction.statement._TAG": (statement.END_CHARACTERS, "the end of a text"),
     "extraction.values_at_end.FORMULA": (statement.END_CHARACTERS, "the end of a text"),
+    "said_twice._ALONE": (said_twice.MAX_CHARACTERS, "a short answer"),
+    "said_twice._OPEN": (said_twice.MAX_CHARACTERS, "a short answer"),
     "settings.OF_OTHERS": (1_000, "a variable of who starts the service"),
     "extraction.values_at_end._LIST": (values_at_end.LIST_CHARACTERS, "the end of a text"),
 }

@@ -8,9 +8,17 @@ from collections.abc import Callable, Mapping, Sequence
 from math_reward.grader.extraction.boxes import Statement
 from math_reward.grader.notation.parse import MAX_CHARACTERS
 from math_reward.grader.reading import Reference
-from math_reward.grader.second_readings import CHOICE
+from math_reward.grader.second_readings import CHOICE, is_value
 from math_reward.grader.verdict import Grade, Stage, Verdict
-from math_reward.grader.words.letters import MARK, letter_of, letters, named
+from math_reward.grader.words.letters import (
+    MARK,
+    behind_text,
+    letter_of,
+    letters,
+    named,
+    others,
+    with_text_in_brackets,
+)
 
 PROMPT_CHARACTERS = 4_000
 """How much of a prompt's end is searched for choices."""
@@ -76,7 +84,7 @@ def same_choice(
         None where the choices do not decide: the reference is none of them, or neither side names a letter.
 
     Raises:
-        ValueError: the answer's letter has the text of another choice.
+        ValueError: the answer's letter has the text of another choice, or another letter beside it.
     """
 
     def meant(text: str) -> str | None:
@@ -90,11 +98,16 @@ def same_choice(
         return None
     expected, its_text = _split(reference, choices)
     letter, text = _split(answer, choices)
-    if expected is None and its_text:
-        expected = meant(its_text)
-        if letter is None:
-            return None  # Both are texts.
-    elif expected is not None and its_text and meant(its_text) != expected:
+    is_text = expected is None
+    expected = meant(its_text) if expected is None and its_text else expected
+    both = behind_text(answer) if letter is None and expected is not None else None
+    if both is not None and both[0] in choices and (meant(both[1]) is not None or is_value(both[1])):
+        letter, text = both
+        if meant(text) != letter:
+            raise ValueError("its letter has another text")
+    if is_text and letter is None:
+        return None  # Both are texts.
+    if not is_text and its_text and meant(its_text) != expected:
         return None  # Parts of a question, "(a) Find the mean. (b) ...", are no choices.
     if expected is None:
         return None
@@ -104,6 +117,8 @@ def same_choice(
             return False  # "A. 72" for "B. 72"
         letter = meant(answer)
         return None if letter is None else letter == expected
+    if text and others(text, choices.get(letter, "")) - {letter} and meant(text) != letter:
+        raise ValueError("it names another letter too")
     text = text or after.lstrip(" *)").removeprefix(".").partition("\n")[0].strip(" .*:。：")
     if text and (other := meant(text)) is not None and other != letter:
         raise ValueError("its letter has the text of another choice")
@@ -112,7 +127,7 @@ def same_choice(
 
 def _split(text: str, choices: Mapping[str, str]) -> tuple[str | None, str]:
     """The letter of a choice and what stands behind it; None and the whole text if it does not begin with one."""
-    said = named(text)
+    said = named(text) or with_text_in_brackets(text)
     return (None, text) if said is None or said[0].upper() not in choices else (said[0].upper(), said[1])
 
 

@@ -16,6 +16,7 @@ from math_reward.grader.notation.parse import MAX_CHARACTERS
 from math_reward.grader.notation.syntax import Applied, Call, Relation, Text
 from math_reward.grader.notation.texts import Wording, wording
 from math_reward.grader.rules.chains import contradiction
+from math_reward.grader.said_twice import said_once
 from math_reward.grader.words.letters import WITH_TEXT
 
 CACHED_REFERENCES = 8_192
@@ -69,7 +70,7 @@ class Answer:
     def normal(self) -> str:
         """The text in one spelling."""
         if self._normal is None:
-            self._normal = normalise(self.text)
+            self._normal = normalise(said_once(self.text))
         return self._normal
 
     @property

@@ -16,9 +16,12 @@ from math_reward.grader.notation.syntax import (
     Bracketed,
     Call,
     Collection,
+    Negative,
     Node,
     Number,
     Product,
+    Quantity,
+    Quotient,
     Relation,
     Symbol,
     symbols,
@@ -29,7 +32,7 @@ from math_reward.grader.rules.families import same_family
 from math_reward.grader.rules.labels import Contradiction, value_of_expression
 from math_reward.grader.rules.relations import is_remainder
 from math_reward.grader.words.doubts import says
-from math_reward.grader.words.letters import with_text
+from math_reward.grader.words.letters import behind_text, with_text, with_text_in_brackets
 
 _GROUPED = re.compile(r"\d,\d{3}(?!\d)")
 _GROUP_FROM_ZERO = re.compile(r",0\d\d")
@@ -66,10 +69,12 @@ _UNIT_VECTOR = re.compile(r"(?<![a-zA-Z\\{])([ijk])(?![a-zA-Z}])")
 def is_choice(comparison: Comparison, reference: Reference, answer: Answer) -> bool:
     """Whether ``answer`` is a choice with its letter and its text: "(C) 42" for the reference C, or for 42."""
     choice = with_text(answer.normal)
-    if choice is None:
-        return False
-    letter, text = choice
     expected = reference.reading.tree
+    if choice is None:
+        choice = with_text_in_brackets(answer.text) or behind_text(answer.text, is_named=True)
+        is_letter = choice is not None and isinstance(expected, Symbol) and expected.name == choice[0]
+        return is_letter and choice is not None and is_value(choice[1])
+    letter, text = choice
     if letter.islower() and symbols(expected):
         return False  # (a) b is a product.
     if isinstance(expected, Symbol):
@@ -78,6 +83,18 @@ def is_choice(comparison: Comparison, reference: Reference, answer: Answer) -> b
         return comparison.same(expected, parse(text))
     except (NotMathematics, TooComplex, Undefined, Contradiction):
         return False
+
+
+def is_value(text: str) -> bool:
+    """Whether a text is one number as it is written, with a unit or without one."""
+    try:
+        tree = parse(text)
+    except (NotMathematics, TooComplex):
+        return False
+    tree = tree.value if isinstance(tree, Quantity) else tree
+    tree = tree.operand if isinstance(tree, Negative) else tree
+    parts = (tree.numerator, tree.denominator) if isinstance(tree, Quotient) else (tree,)
+    return all(isinstance(part, Number) for part in parts)
 
 
 def _same_family(comparison: Comparison, sides: Sides) -> bool:

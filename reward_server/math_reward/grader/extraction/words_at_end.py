@@ -48,7 +48,7 @@ def words_alone(text: str) -> str | None:
 def with_digits(text: str) -> str:
     """``2 dollars`` for "two dollars"; another text as it is."""
     first, _, things = text.partition(" ")
-    number = number_in_words(first.lower()) if things else None
+    number = number_in_words(first.lower()) if things and things[0] not in "(（" else None
     return text if number is None or number == 1 else f"{number} {things}"
 
 

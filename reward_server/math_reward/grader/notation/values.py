@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-from math_reward.grader.errors import NotMathematics
+from math_reward.grader.errors import NotMathematics, Undefined
 from math_reward.grader.notation.exact import exact
 from math_reward.grader.notation.syntax import (
     BasedNumber,
@@ -98,6 +98,14 @@ def _letters(text: str) -> Node:
         if text in phrases:
             return Text(name) if name == "undefined" else Constant(name)
     return Symbol(text) if len(text) == 1 and text.isalpha() else Text(text)
+
+
+def value_of(node: Node) -> Fraction | None:
+    """The rational value of a factor or a power; None where it has none, which the comparison will say: 1/0 hours."""
+    try:
+        return exact(node)
+    except Undefined:
+        return None
 
 
 def clock_time(match: re.Match[str]) -> Node:
@@ -272,7 +280,7 @@ class MeasureParser(Grammar):
             token = self.advance()
             if rest.strip():
                 self.replace(Token(token.kind, rest, True))
-            value = exact(node)
+            value = value_of(node)
             node = Product((node, Number(Fraction(factor)))) if value is None else Number(value * factor)
         return node
 
@@ -315,7 +323,7 @@ class MeasureParser(Grammar):
             self.advance()
             if self.top.kind == "^":
                 self.advance()
-                exponent = exact(self._argument(exponent=True))
+                exponent = value_of(self._argument(exponent=True))
                 if exponent is None:
                     raise NotMathematics("the power of a unit is no number")
                 unit += f"^{exponent}"
@@ -342,7 +350,7 @@ class MeasureParser(Grammar):
     def _smaller_part(self, value: Node, unit: str) -> Node | None:
         """``1 hour 30 minutes`` and ``3 feet 6 inches``, in the smaller unit; None where no such part follows."""
         size = measure(unit)
-        whole = exact(value)
+        whole = value_of(value)
         if size is None or whole is None or whole < 0:
             return None
         start = self.mark()

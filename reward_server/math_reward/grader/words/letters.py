@@ -40,6 +40,20 @@ _NAMED_WITH_TEXT = re.compile(
 _READ_WITH_TEXT = re.compile(
     _TEXT + r"\s?(?:(?:[Oo]ption|[Cc]hoice)[ _])?(?:\(\s?([A-Ja-j])\s?\):?|([A-J])\s?[.):])[}\s]{1,4}(\S.*)"
 )
+_WRAPPED = re.compile(r"\\(?:text|math)[a-z]*\s?\{([^{}]*)\}|\*\*")
+_SPACE = re.compile(r"(?:[\s~]|\\[ ,;:!]|\\q?quad(?![a-z]))+")
+_NAME = r"(?:(?:which is|i\.e\.,?|answer|[Oo]ption|[Cc]hoice) ){0,3}"
+# "B (42)"; "42 (B)", "42 (option B)" and "42, option B"
+_TEXT_BEHIND = re.compile(rf"{_NAME}([A-J]) \(([^()]{{1,100}})\)\.?")
+_LETTER_BEHIND = re.compile(
+    rf"([^()]{{1,100}}?)(?: \((?P<named>{_NAME})([A-J])\)|(?:,| —| –| -) {_NAME}(?:[Oo]ption|[Cc]hoice) ([A-J]))\.?"
+)
+_OTHER = re.compile(
+    r"(?:\W|\b(?:or|and|maybe|perhaps|possibly|also|actually|option|choice|too|as well|works)\b|\b[A-J]\b){1,40}", re.I
+)
+_LETTER = re.compile(r"\b[A-J]\b")
+_PAIR = re.compile(r"(?:[,;]|\band|\bor) ?\(?([A-J])\)?[.:]? \(")
+_WHOLE = re.compile(r"\b(?:all|both|none|neither|above)\b", re.I)
 # Each piece begins in its own way, and a command ends with its word: only so there is one way to divide a text.
 _LETTERS = re.compile(
     r"(?:[\s(\[,、，;&.){}\]*$]|\\text\w*\b|and|und|y|et|和|[A-J](?![A-J]))*(?:\\text\w*)?[A-J][\s).,}\]*$]*"
@@ -135,6 +149,36 @@ def named(text: str) -> tuple[str, str] | None:
         return alone[1], ""
     both = _NAMED_WITH_TEXT.fullmatch(text)
     return None if both is None else (both[2] or both[3], both[4])
+
+
+def with_text_in_brackets(text: str) -> tuple[str, str] | None:
+    """A letter and its text, "B (42)"; None for another text."""
+    both = _TEXT_BEHIND.fullmatch(_bare(text))
+    return None if both is None else (both[1], both[2])
+
+
+def behind_text(text: str, *, is_named: bool = False) -> tuple[str, str] | None:
+    """A letter behind its text and the text, "42 (B)" or "42, option B"; None for another text, and where ``is_named``
+    asks for it for one without a word such as "option".
+    """
+    both = _LETTER_BEHIND.fullmatch(_bare(text))
+    if both is None or (is_named and not (both["named"] or both[4])):
+        return None
+    return both[3] or both[4], both[1].strip()
+
+
+def _bare(text: str) -> str:
+    """``text`` without bold and commands for text, and with one kind of white space and of round brackets."""
+    return _SPACE.sub(" ", _WRAPPED.sub(r"\1", text).replace("（", " (").replace("）", ")")).strip()
+
+
+def others(text: str, of_choice: str) -> set[str]:
+    """The letters that a text behind a choice offers beside it, "or C" and "42), C (44": none where the choice speaks
+    of others.
+    """
+    text = _bare(text)
+    found = set(_LETTER.findall(text)) if _OTHER.fullmatch(text) else set(_PAIR.findall(text))
+    return set() if _WHOLE.search(of_choice) else found - set(_LETTER.findall(of_choice))
 
 
 def with_text(text: str) -> tuple[str, str] | None:

@@ -93,6 +93,8 @@ def _whole(words: list[str]) -> int | None:
             group, last = group + value, value or 1
         elif word == "hundred" and 0 < group < 10:
             group, last = group * 100, 100
+        elif word in ("dozen", "dozens") and 0 < group < 100 and not total and words[index + 1 :] == []:
+            group, last = group * 12, 12
         elif word in MULTIPLIERS and MULTIPLIERS[word] >= 1_000 and group:
             total, group, last = total + group * MULTIPLIERS[word], 0, 0
         elif not (word == "and" and 0 < index < len(words) - 1 and words[index - 1] in MULTIPLIERS):
