@@ -119,6 +119,9 @@ def same_choice(
         return None if letter is None else letter == expected
     if text and others(text, choices.get(letter, "")) - {letter} and meant(text) != letter:
         raise ValueError("it names another letter too")
+    value = text.rpartition("=")[2]
+    if is_value(value) and is_value(choices.get(letter, "")) and meant(value) != letter:
+        raise ValueError("its letter has another text")
     text = text or after.lstrip(" *)").removeprefix(".").partition("\n")[0].strip(" .*:。：")
     if text and (other := meant(text)) is not None and other != letter:
         raise ValueError("its letter has the text of another choice")

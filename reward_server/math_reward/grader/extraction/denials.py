@@ -80,15 +80,19 @@ def is_denied(text: str, value: re.Match[str], last: re.Match[str] | None = None
     """Whether the text around a value denies or doubts it: "not 42", "more than 42", "42?", "42 is wrong". ``last`` is
     the last of several values.
     """
-    before = text[max(0, value.start() - 40) : value.start()].rstrip()
-    end = (last or value).end()
+    return denied_at(text, value.start(), (last or value).end())
+
+
+def denied_at(text: str, start: int, end: int) -> bool:
+    """Whether the text around ``text[start:end]`` denies or doubts it."""
+    before = text[max(0, start - 40) : start].rstrip()
     return bool(
         text[end : end + 1] in ("?", "吗")
         or says("chinese", before[-8:])
         or says("number", before + " ")
         or begins("number-after", text, end)
-        or is_tried(text[: value.start()])
-        or denied_before(text[: value.start()])
+        or is_tried(text[:start])
+        or denied_before(text[:start])
         or denied_after(text[end:])
         or says("changed", before + " ")
         or begins("number-changed", text, end)

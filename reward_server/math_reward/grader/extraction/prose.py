@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from math_reward.grader.extraction.afterwards import AFTERWARDS, corrects, without_remark
 from math_reward.grader.extraction.bare import IDEOGRAPHS, PROSE_WORD, is_bare
-from math_reward.grader.extraction.denials import denied_after, denied_before, is_denied
+from math_reward.grader.extraction.denials import denied_after, denied_at, denied_before, is_denied
 from math_reward.grader.extraction.document import json_object, json_value, last_row, undressed
 from math_reward.grader.extraction.equation_at_end import equation_at_end
 from math_reward.grader.extraction.phrases import ENDING, FILLER, HOPE, first_group, last_match, last_phrase
@@ -18,8 +18,10 @@ from math_reward.grader.extraction.values_at_end import (
     NUMBER,
     formula_text,
     formulas_from,
+    is_part,
     unit_after,
     values_at_end,
+    with_factor,
 )
 from math_reward.grader.extraction.whole_value import whole_of
 from math_reward.grader.extraction.words_at_end import (
@@ -48,7 +50,7 @@ _OR_A_NUMBER = re.compile(r"\bor \$?-?\d")
 # "56, though ...", "42, because 6 * 7 = 42"
 _VALUE_AND_CLAUSE = re.compile(r"(\$?-?\d[\d,]*(?:\.\d+)?(?:/\d+)?\s?%?)\s?[,;]\s(?=[a-zA-Z])(?!(?:or|and)\b)")
 _TWO_LETTERS = re.compile(r"[A-Za-z]{2}")  # kt, II
-_SENTENCE_END = re.compile(r"(?<=[^\d\s.])\.(?=\s|$)|\. ?(?=[A-Z][a-z])|\n\n|[!?。](?=\s|$)|。")
+_SENTENCE_END = re.compile(r"(?<=[^\d\s.])\.(?=\s|$)|\. ?(?=[A-Z][a-z]|[AI] [a-z]|I['’][a-z])|\n\n|[!?。](?=\s|$)|。")
 _WORDS_ALONE = re.compile(r"\\text\s?\{[^{}]{1,80}\}")
 _VALUE_FIRST = re.compile(r"[\w$\\(){}\[\]+\-−.,/^√π%° ]{0,80}$")
 _AFTER_EQUALS = re.compile(r"=([^=\u3040-\u9fff]{1,80})$")
@@ -309,7 +311,9 @@ def _number_behind_formula(behind: Behind) -> str | None:
 def _formula(behind: Behind) -> str | None:
     if behind.formula is None:
         return None
-    is_alone = _only_words_before(behind.sentence, behind.formula)
+    if (signed := with_factor(behind.sentence, behind.formula)) is not None:
+        return signed
+    is_alone = _only_words_before(behind.sentence, behind.formula) and not is_part(behind.sentence, behind.formula)
     return (formula_text(behind.formula) if is_alone else behind.sentence) or ""  # 3 $\frac{1}{2}$
 
 
@@ -327,15 +331,21 @@ def _last_number(behind: Behind) -> str | None:
     number = last_match(NUMBER, behind.sentence)
     if number is None or is_denied(behind.sentence, number):
         return None
-    return whole_of(behind.sentence, number.start("number"), number.end("number"))
+    whole = whole_of(behind.sentence, number.start("number"), number.end("number"))
+    return None if whole is None or denied_at(behind.sentence, *whole) else behind.sentence[whole[0] : whole[1]]
+
+
+def _formulas_first(behind: Behind) -> str | None:
+    formula = FORMULA.match(behind.text)
+    if formula is None:
+        return None
+    return behind.sentence if is_part(behind.text, formula) else formulas_from(formula, behind.text) or ""
 
 
 STATED: tuple[Place[Behind], ...] = (
     Place(
         "a formula, with those joined to it",
-        lambda behind: (
-            (formulas_from(formula, behind.text) or "") if (formula := FORMULA.match(behind.text)) else None
-        ),
+        _formulas_first,
         "The answer is $41$ or $42$, not $13$.",
     ),
     Place("nowhere, as it is asked", lambda behind: "" if behind.is_question else None, "Is the answer is 42? No."),

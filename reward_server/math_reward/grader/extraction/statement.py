@@ -41,6 +41,14 @@ _CONCLUDED = re.compile(
     r"|(?:应为|正しくは|実際は)" + VALUE.replace("<value>", "<other>") + r"[\s$\\)*。.]{0,6}(?:です)?[。.]?$",
     re.IGNORECASE,
 )
+# "The answer is 42. Wait, no, it should be 43."
+_CORRECTION = re.compile(
+    r"\W{0,6}(?:(?:wait|actually|sorry|no|correction|oops|hmm|i mean)[,:.!\s]{1,3}){1,3}"
+    r"(?:(?:it|that|this|is|should be|must be|i mean|the answer)[,:\s]{1,3}){0,4}"
+    + VALUE
+    + r"(?=[\s$\\)*]{0,6}(?:[.!]|\Z))",
+    re.IGNORECASE,
+)
 CONCLUSION_CHARACTERS = 300
 """A text behind a box that is longer than this is another subject."""
 
@@ -115,12 +123,13 @@ def span_of(said: Statement, text: str, start: int) -> tuple[int, int] | None:
 
 
 def later_answer(said: Statement) -> str | None:
-    """Another answer that the text after a box states: "... The answer is 43."; None if it states none."""
+    """Another answer that the text after an answer states: "... The answer is 43."; None if it states none."""
     text = _TOKENS.sub(" ", said.after[:END_CHARACTERS])
-    if not said.boxed:
-        return None
     if (other := begins("another", text) or says("corrected", text[:400])) is not None:
-        return other["value"]
+        return other["value"] if said.boxed or other["value"] not in said.text else None
+    if not said.boxed:
+        other = _CORRECTION.match(text)
+        return None if other is None or other["value"] in said.text else other["value"]
     if len(text) <= CONCLUSION_CHARACTERS and (concluded := _CONCLUDED.search(text.rstrip())) is not None:
         return concluded["value"] or concluded["other"]
     phrase = last_phrase(text)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from math_reward.grader.extraction.bare import is_bare
-from math_reward.grader.extraction.denials import is_denied
+from math_reward.grader.extraction.denials import denied_at, is_denied
 from math_reward.grader.extraction.document import last_row
 from math_reward.grader.extraction.phrases import first_group, last_match
 from math_reward.grader.extraction.places import Place, first
@@ -84,6 +84,16 @@ _GOES_ELSEWHERE = re.compile(
 _BETWEEN = re.compile(r"\s*(?:[,，、]\s*)?(?:(?P<alternative>or|或)|and|和|[,，、])\s*(?=[$\\])")
 # A comma after a word divides no list: "Therefore, $x = 1$".
 _OPERATOR_AT_END = re.compile(r"(?:[-+*/^<>(\[]|(?<![a-zA-Z]{2}),)\s?$")
+_PART_BEFORE = re.compile(
+    r"(?:[-−–+*/^×·\d]|\b(?:minus|negative|plus|times|over|twice|(?:half|square|cube|root|double|triple)(?: of)?))"
+    r"\s?\Z"
+)
+_PART_AFTER = re.compile(
+    r"\s?(?:[*/^×·!√π]|[-−–+]\s?\$?[\w\\]|\$?\s?\$(?=\\(?:sqrt|pi|d?frac)|[a-z]\$)|(?:[KMBxi]|pi|e\d+)(?![a-z])|:\s?\$?\d"
+    r"|\s?(?:squared|cubed|plus|minus|times|over|dozen|hundred|out of|to \$?\d|or (?:more|less|fewer|greater|higher)"
+    r"|and an? (?:half|quarter|third)|at (?:least|most)|R \$?\d|remainder|x \$?10)\b)"
+)
+_FACTOR = re.compile(r"(?<![\w.,$)}\]])(?:[-−]?\d{1,9}(?:\.\d{1,9})?|[-−])\Z")
 _OPERATOR_AT_BEGIN = re.compile(r"\s?[-+*/^=<>)\]]")
 _NUMBER_WORDS = re.compile(
     r"(?:\bis|\bare|\bequals|=)\s+(?:(?:therefore|thus|then|only|just"
@@ -139,13 +149,15 @@ def _listed(text: str) -> str | None:
 
 
 def _day(text: str) -> str | None:
-    day = _DATE.search(text[-LIST_CHARACTERS:]) or _DURATION.search(text[-LIST_CHARACTERS:])
-    return None if day is None else day[0]
+    tail = text[-LIST_CHARACTERS:]
+    day = _DATE.search(tail) or _DURATION.search(tail)
+    return None if day is None else "" if is_denied(tail, day) else day[0]
 
 
 def _ratio(text: str) -> str | None:
-    ratio = _RATIO.search(text[-LIST_CHARACTERS:])
-    return None if ratio is None else f"{ratio[1]}:{ratio[2]}"
+    tail = text[-LIST_CHARACTERS:]
+    ratio = _RATIO.search(tail)
+    return None if ratio is None else "" if denied_at(tail, *ratio.span(1)) else f"{ratio[1]}:{ratio[2]}"
 
 
 def _quantity(text: str) -> str | None:
@@ -217,9 +229,28 @@ def _formula(end: _End) -> str | None:
     formula, text = end.formula, end.text
     if formula is None or (end.number is not None and end.number.start() >= formula.end()):
         return None
+    if (signed := with_factor(text, formula)) is not None:
+        return signed
     before = text[max(0, formula.start() - 4) : formula.start()]
-    is_part = _OPERATOR_AT_END.search(before) or _OPERATOR_AT_BEGIN.match(text, formula.end())
-    return "" if is_part else _joined(text, formula) or ""
+    is_operand = _OPERATOR_AT_END.search(before) or _OPERATOR_AT_BEGIN.match(text, formula.end())
+    return "" if is_operand or is_part(text, formula) else _joined(text, formula) or ""
+
+
+def is_part(text: str, formula: re.Match[str]) -> bool:
+    """Whether what stands beside a formula calculates with it or says more: "2 + $5$", "$5$ dozen"."""
+    before = text[max(0, formula.start() - 24) : formula.start()]
+    return (_PART_BEFORE.search(before) or _PART_AFTER.match(text, formula.end())) is not None
+
+
+def with_factor(text: str, formula: re.Match[str]) -> str | None:
+    r"""A formula with the sign or the number that stands just before it: "-$5$", "9$\pi$"; None without one."""
+    factor = _FACTOR.search(text, max(0, formula.start() - 24), formula.start())
+    said = formula_text(formula)
+    if factor is None or not said or _PART_AFTER.match(text, formula.end()):
+        return None
+    if factor[0][-1].isdigit() and not said.startswith("\\"):
+        return ""
+    return f"{factor[0]}({said})" if set("+-") & set(said[1:]) else factor[0] + said
 
 
 def _in_words(end: _End) -> str | None:
@@ -242,9 +273,12 @@ def _out_of(end: _End) -> str | None:
 
 def _number(end: _End) -> str | None:
     number, text = end.number, end.text
-    value = None if number is None else whole_of(text, number.start("number"), number.end("number"))
-    if number is None or value is None or _CALCULATION.fullmatch(value):
+    whole = None if number is None else whole_of(text, number.start("number"), number.end("number"))
+    value = "" if whole is None else text[whole[0] : whole[1]]
+    if number is None or whole is None or _CALCULATION.fullmatch(value):
         return None
+    if denied_at(text, *whole):
+        return ""
     exact = _APPROXIMATED.search(text[max(0, number.start() - 60) : number.start("number")])
     if exact is not None and is_bare(exact["value"]):
         return rf"{exact['value']} \approx {value}"  # 6/36 = 1/6 ≈ 16.7%
@@ -268,7 +302,7 @@ VALUES: tuple[Place[_End], ...] = (
         ),
         "$x = 42$. However, we are only interested in those of them that can be divided by",
     ),
-    Place("nowhere, as it is denied or doubted", _nowhere(_is_denied), "So it is not 42"),
+    Place("nowhere, as it is denied or doubted", _nowhere(_is_denied), "So it is not $42$"),
     Place("the last formula, with those joined to it", _formula, "So they are $41$ and $42$."),
     Place("a number in words", _in_words, "So the number is forty-two."),
     Place(

@@ -22,6 +22,8 @@ _CALLED = re.compile(r"[a-zA-Z_]{2}$")
 # mn+1 and 1 + mn have a product of letters beside the number, and profit+5 a word: none of it is the number alone.
 _PART_OF_BEFORE = re.compile(r"[a-zA-Zα-ωа-я]{2}(?:[-−+*/^·×÷]| [+*/^·×÷] )\Z")
 _PART_OF_AFTER = re.compile(r"(?:[-−+*^·×÷]| [+*^·×÷] )[a-zA-Zα-ωа-я]{2}")
+_WHOLE = re.compile(r"\d{1,3}")
+_FRACTION = re.compile(r"(?P<above>\d{1,3})/(?P<below>\d{1,3})(?![\d/])")
 _OPERANDS = ("number", "letter", "function", "close", "after")
 
 
@@ -31,8 +33,8 @@ class _Token(NamedTuple):
     end: int
 
 
-def whole_of(text: str, start: int, end: int) -> str | None:
-    """The expression around the number at ``text[start:end]``, or the number itself; None if it is in brackets with a
+def whole_of(text: str, start: int, end: int) -> tuple[int, int] | None:
+    """Where the expression around the number at ``text[start:end]`` begins and ends; None if it is in brackets with a
     remark, or a part of something with words in it.
     """
     begin = max(0, start - WINDOW_CHARACTERS)
@@ -43,7 +45,10 @@ def whole_of(text: str, start: int, end: int) -> str | None:
     inside = [index for index, token in enumerate(tokens) if start <= token.start < end and token.kind == "number"]
     if not inside:
         return None
-    low, high = _left(tokens, inside[0]), _right(tokens, inside[-1])
+    low, high = _mixed(text, tokens, inside[0]), inside[-1]
+    if _mixed(text, tokens, high + 2) == high:
+        high += 2
+    low, high = _left(tokens, low), _right(tokens, high)
     low, high = _balanced(tokens, low, high)
     while low >= 0 and (wider := _with_arguments(text, tokens, low, high)) != (low, high):
         low, high = _balanced(tokens, *wider)
@@ -60,7 +65,19 @@ def whole_of(text: str, start: int, end: int) -> str | None:
         return None
     if low < 0 or (text[first] in "([" and _CALLED.search(text, max(0, first - 2), first)):
         return None
-    return text[first:last]
+    return first, last
+
+
+def _mixed(text: str, tokens: list[_Token], low: int) -> int:
+    """The whole number before the fraction that token ``low`` begins, as in 2 1/4; ``low`` where there is none."""
+    whole = low - 2
+    if _kind(tokens, low) != "number":
+        return low
+    is_whole = _kind(tokens, whole) == "number" and tokens[low - 1].end - tokens[low - 1].start == 1
+    if not is_whole or not _WHOLE.fullmatch(text, tokens[whole].start, tokens[whole].end):
+        return low
+    part = _FRACTION.match(text, tokens[low].start)
+    return whole if part is not None and int(part["above"]) < int(part["below"]) else low
 
 
 def _factor(text: str, tokens: list[_Token], low: int) -> int | None:

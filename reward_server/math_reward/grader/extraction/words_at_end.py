@@ -12,7 +12,9 @@ _TRUTH = re.compile(
     re.IGNORECASE,
 )
 _NO_SOLUTION = re.compile(
-    r"\b(?:there (?:is|are)|has|have) (no (?:real |integer |such )?solutions?)(?:\s?\([^()\n]{0,20}\))?[.!\s]{0,3}$",
+    r"(?:\b(?:there (?:is|are)|has|have)\s|\A\W{0,4})"
+    r"(no (?:real |integer |such )?solutions?|infinitely many solutions)"
+    r"(?: exists?| to (?:the|this) [a-z]{2,12})?(?:\s?\([^()\n]{0,20}\))?[.!\s*]{0,5}$",
     re.IGNORECASE,
 )
 _NO_SUCH = re.compile(

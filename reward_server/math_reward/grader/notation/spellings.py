@@ -73,6 +73,11 @@ WORDS = (
     Rewrite(has(" to "), re.compile(r"^(\d{1,9}) to (\d{1,9})\Z"), r"\1:\2", ("2 to 3", "2:3")),
     Rewrite(has("="), re.compile("^="), "", ("=5", "5")),
     Rewrite(
+        lambda text: "egative" in text or "inus" in text,
+        re.compile(r"^\s{0,4}(?:\\text\s?\{ ?)?(?:[Nn]egative|[Mm]inus) ?\}?\s{0,4}(?=\\?\$?\d)"),
+        "-", ("negative 5", "-5"),
+    ),
+    Rewrite(
         has(","), re.compile(r"(?<![\d.,])(\d{1,6}),(\d{2})(?= ?(?:€|[Ee]uros?\b|EUR\b|zł|kr\b))"), r"\1.\2",
         ("6,50 Euro", "6.50 Euro"),
     ),
