@@ -14,6 +14,7 @@ import sys
 import termios
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -48,6 +49,15 @@ def test_a_file_is_graded_and_its_labels_are_checked(command: Any, write: Any):
     assert (report["labelled"], report["accuracy"]) == (4, 0.25)
     assert (report["false_accepts"], report["false_rejects"]) == ([1], [2, 3])
     assert report["keys"] == {"reference": "answer", "completion": "response", "prompt": "question", "label": "label"}
+
+
+def test_the_rate_is_that_of_the_seconds_it_took(command: Any, write: Any, monkeypatch: pytest.MonkeyPatch):
+    seconds = iter([10.0, 12.0])
+    clock = SimpleNamespace(perf_counter=lambda: next(seconds))
+    monkeypatch.setattr("math_reward.commands.grade_file.time", clock)
+    _, printed, _ = command("--file", write(*ROWS), "--json")
+
+    assert json.loads(printed)["rows_per_second"] == 2.0
 
 
 def test_the_printed_report_says_what_people_need(command: Any, write: Any):
