@@ -120,7 +120,8 @@ def same_choice(
     if text and others(text, choices.get(letter, "")) - {letter} and meant(text) != letter:
         raise ValueError("it names another letter too")
     value = text.rpartition("=")[2]
-    if is_value(value) and is_value(choices.get(letter, "")) and meant(value) != letter:
+    is_exact = is_value(value) and not set(".%") & set(value)  # 0.33 may be 1/3, and 50 % a half
+    if is_exact and is_value(choices.get(letter, "")) and meant(value) != letter:
         raise ValueError("its letter has another text")
     text = text or after.lstrip(" *)").removeprefix(".").partition("\n")[0].strip(" .*:。：")
     if text and (other := meant(text)) is not None and other != letter:

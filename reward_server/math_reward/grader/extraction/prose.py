@@ -50,7 +50,12 @@ _OR_A_NUMBER = re.compile(r"\bor \$?-?\d")
 # "56, though ...", "42, because 6 * 7 = 42"
 _VALUE_AND_CLAUSE = re.compile(r"(\$?-?\d[\d,]*(?:\.\d+)?(?:/\d+)?\s?%?)\s?[,;]\s(?=[a-zA-Z])(?!(?:or|and)\b)")
 _TWO_LETTERS = re.compile(r"[A-Za-z]{2}")  # kt, II
-_SENTENCE_END = re.compile(r"(?<=[^\d\s.])\.(?=\s|$)|\. ?(?=[A-Z][a-z]|[AI] [a-z]|I['’][a-z])|\n\n|[!?。](?=\s|$)|。")
+# "42. I am sure.", and not "42. I was wrong, it is 43."
+_I = (
+    r"I (?!(?:was|made|forgot|now|think|don|doubt|reject|guess|see|could|am not)\b)[a-z]|I['’]m (?!not)"
+    r"|A (?!correction)[a-z]"
+)
+_SENTENCE_END = re.compile(rf"(?<=[^\d\s.])\.(?=\s|$)|\. ?(?=[A-Z][a-z])|\. (?={_I})|\n\n|[!?。](?=\s|$)|。")
 _WORDS_ALONE = re.compile(r"\\text\s?\{[^{}]{1,80}\}")
 _VALUE_FIRST = re.compile(r"[\w$\\(){}\[\]+\-−.,/^√π%° ]{0,80}$")
 _AFTER_EQUALS = re.compile(r"=([^=\u3040-\u9fff]{1,80})$")

@@ -43,12 +43,15 @@ _CONCLUDED = re.compile(
 )
 # "The answer is 42. Wait, no, it should be 43."
 _CORRECTION = re.compile(
-    r"\W{0,6}(?:(?:wait|actually|sorry|no|correction|oops|hmm|i mean)[,:.!\s]{1,3}){1,3}"
+    r"\W{0,6}(?:(?:wait|actually|sorry|no|correction|oops|hmm|i mean"
+    r"|i made (?:a mistake|an error)|i was wrong)[,:.!\s]{1,3}){1,3}"
     r"(?:(?:it|that|this|is|should be|must be|i mean|the answer)[,:\s]{1,3}){0,4}"
     + VALUE
-    + r"(?=[\s$\\)*]{0,6}(?:[.!]|\Z))",
+    + r"(?=[\s$\\)*]{0,6}(?:[.!](?!\d)|\Z))",
     re.IGNORECASE,
 )
+_PLAIN = re.compile(r"[-$\\]{0,3}[\d,.]+")
+_CLAUSE_END = re.compile(r"[\s$\\)*]{0,6}(?:[.\n]|\Z)")
 CONCLUSION_CHARACTERS = 300
 """A text behind a box that is longer than this is another subject."""
 
@@ -125,11 +128,10 @@ def span_of(said: Statement, text: str, start: int) -> tuple[int, int] | None:
 def later_answer(said: Statement) -> str | None:
     """Another answer that the text after an answer states: "... The answer is 43."; None if it states none."""
     text = _TOKENS.sub(" ", said.after[:END_CHARACTERS])
-    if (other := begins("another", text) or says("corrected", text[:400])) is not None:
-        return other["value"] if said.boxed or other["value"] not in said.text else None
     if not said.boxed:
-        other = _CORRECTION.match(text)
-        return None if other is None or other["value"] in said.text else other["value"]
+        return _other_number(said.text, text)
+    if (other := begins("another", text) or says("corrected", text[:400])) is not None:
+        return other["value"]
     if len(text) <= CONCLUSION_CHARACTERS and (concluded := _CONCLUDED.search(text.rstrip())) is not None:
         return concluded["value"] or concluded["other"]
     phrase = last_phrase(text)
@@ -139,6 +141,19 @@ def later_answer(said: Statement) -> str | None:
     is_letter = IN_BRACKETS.fullmatch(stated) is not None
     has_letter = any(letter in said.text for letter in "ABCDEFGHIJ")
     return stated if is_letter == has_letter else None  # A choice's letter and its value are no two answers.
+
+
+def _other_number(answer: str, after: str) -> str | None:
+    """Another number that the text behind an answer without a box gives in its place: "Wait, no, 43.", "or 43"."""
+    other = _CORRECTION.match(after)
+    if other is None:
+        other = begins("another", after)
+        is_like = _PLAIN.fullmatch(answer) is not None and other is not None and "." not in other["value"]
+        other = other if other is not None and is_like and _CLAUSE_END.match(after, other.end()) else None
+    if other is None or not any(map(str.isdigit, answer)):
+        return None  # A choice's letter and its value are no two answers.
+    value = other["value"]
+    return None if re.search(rf"(?<![\d.]){re.escape(value)}(?![\d.])", answer) else value
 
 
 def last_boxed(text: str) -> str | None:

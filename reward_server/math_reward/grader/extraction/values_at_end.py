@@ -84,16 +84,23 @@ _GOES_ELSEWHERE = re.compile(
 _BETWEEN = re.compile(r"\s*(?:[,，、]\s*)?(?:(?P<alternative>or|或)|and|和|[,，、])\s*(?=[$\\])")
 # A comma after a word divides no list: "Therefore, $x = 1$".
 _OPERATOR_AT_END = re.compile(r"(?:[-+*/^<>(\[]|(?<![a-zA-Z]{2}),)\s?$")
+_JOINT_BEFORE = re.compile(r"(?:,\s|,?\s(?:or|and)\s|\s?(?:∪|\bU\b|\\cup)\s?)\Z")
+_SHAPE = re.compile(r"\s?(?:[(\[][^()\[\]]{1,60}[)\]]|[^<>≤≥()]{0,30}[<>≤≥][^()]{1,30})")
 _PART_BEFORE = re.compile(
-    r"(?:[-−–+*/^×·\d]|\b(?:minus|negative|plus|times|over|twice|(?:half|square|cube|root|double|triple)(?: of)?))"
-    r"\s?\Z"
+    r"(?:\d|(?:^|[\s:(=])[-−–]|(?:[\d)}$]|(?<![a-zA-Z])[a-zA-Z])[ ]?[-−–+*/^×·][ ]?|[/^×·][ ]?"
+    r"|\b(?:minus|negative|plus|times|over|twice|(?:half|square|cube|root|double|triple)(?: of)?)[ ]?)\Z"
 )
+_OPERAND = r"[ ]?(?:\$?-?\d|\\[a-zA-Z(]|\$|\(|(?!a\s|I\s|i\.e)[a-zA-Z](?![a-zA-Z'’]))"
 _PART_AFTER = re.compile(
-    r"\s?(?:[*/^×·!√π]|[-−–+]\s?\$?[\w\\]|\$?\s?\$(?=\\(?:sqrt|pi|d?frac)|[a-z]\$)|(?:[KMBxi]|pi|e\d+)(?![a-z])|:\s?\$?\d"
-    r"|\s?(?:squared|cubed|plus|minus|times|over|dozen|hundred|out of|to \$?\d|or (?:more|less|fewer|greater|higher)"
-    r"|and an? (?:half|quarter|third)|at (?:least|most)|R \$?\d|remainder|x \$?10)\b)"
+    rf"[ ]?[-−–+*^×·]{_OPERAND}|/{_OPERAND}|[ ]?(?:π|√(?=[\d($]))|\$?[ ]?\$\\(?:sqrt|pi|d?frac)"
+    r"|(?:[KMBi]|pi|e\d+|x(?!-))(?![a-zA-Z])|:\$?\d"
+    rf"|[ ](?:times|over|plus|minus|out of|R|remainder){_OPERAND.replace('[ ]?', '[ ]', 1)}"
+    r"|[ ](?:squared|cubed|dozen|or (?:more|less|fewer|greater|higher)|and an? (?:half|quarter|third))\b"
+    r"|[ ]at (?:least|most)[.\s]*\Z"
 )
-_FACTOR = re.compile(r"(?<![\w.,$)}\]])(?:[-−]?\d{1,9}(?:\.\d{1,9})?|[-−])\Z")
+_FACTOR = re.compile(r"(?:\A|[^\W\d_]{2,} |[:=] )(?P<factor>[-−]?\d{1,9}(?:\.\d{1,9})?|[-−])\Z")
+_FACTORS = re.compile(r"\\(?:d?frac|sqrt|pi|ln|log)(?![a-z])")
+_NO_FACTOR = re.compile(r"\b(?:and|or|between|by|than|half of|twice|step|case|part|day|method|problem|theorem) ", re.I)
 _OPERATOR_AT_BEGIN = re.compile(r"\s?[-+*/^=<>)\]]")
 _NUMBER_WORDS = re.compile(
     r"(?:\bis|\bare|\bequals|=)\s+(?:(?:therefore|thus|then|only|just"
@@ -118,6 +125,7 @@ _DURATION = re.compile(r"\d{1,4} ?h(?:ours?|rs?)?,? (?:and )?\d{1,2} ?m(?:in(?:u
 _RATIO = re.compile(r"\bratio\b[^.\n]{0,60}?\b(\d{1,9}) to (\d{1,9})[.!\s]{0,3}$")
 # "1/4 (or 0.25)": both have to be the answer.
 _ALTERNATIVE = re.compile(r",? ?\(?\bor \$?(?P<value>-?[\d.,]{0,12}\d(?:/\d{1,9})?\s?\\?%?)\$?\)?[.\s]{0,3}$")
+_NOT = re.compile(r"(?:\bnot|n['’]t) (?:[a-z]+ ){0,1}\Z")
 _ITEM = r"(?:[a-zA-Zα-ω](?:_?\d|[₀-₉])?\s?=\s?)?[-−]?(?:\d{1,12}(?:\.\d{1,12})?|\.\d{1,12})(?:/\d{1,9})?i?"
 _JOINT = r"(?:and|or|und|oder|et|ou|y|o|e|и|или|和|或)"
 # "The values are 0.1, 4, and 2", "n = 3 and n = 7"
@@ -151,13 +159,13 @@ def _listed(text: str) -> str | None:
 def _day(text: str) -> str | None:
     tail = text[-LIST_CHARACTERS:]
     day = _DATE.search(tail) or _DURATION.search(tail)
-    return None if day is None else "" if is_denied(tail, day) else day[0]
+    return None if day is None else "" if _NOT.search(tail, 0, day.start()) else day[0]
 
 
 def _ratio(text: str) -> str | None:
     tail = text[-LIST_CHARACTERS:]
     ratio = _RATIO.search(tail)
-    return None if ratio is None else "" if denied_at(tail, *ratio.span(1)) else f"{ratio[1]}:{ratio[2]}"
+    return None if ratio is None else "" if _NOT.search(tail, 0, ratio.start(1)) else f"{ratio[1]}:{ratio[2]}"
 
 
 def _quantity(text: str) -> str | None:
@@ -244,13 +252,16 @@ def is_part(text: str, formula: re.Match[str]) -> bool:
 
 def with_factor(text: str, formula: re.Match[str]) -> str | None:
     r"""A formula with the sign or the number that stands just before it: "-$5$", "9$\pi$"; None without one."""
-    factor = _FACTOR.search(text, max(0, formula.start() - 24), formula.start())
-    said = formula_text(formula)
-    if factor is None or not said or _PART_AFTER.match(text, formula.end()):
+    before = text[max(0, formula.start() - 40) : formula.start()]
+    factor, said = _FACTOR.search(before), formula_text(formula)
+    if factor is None or not said or _PART_AFTER.match(text, formula.end()) or _NO_FACTOR.match(factor[0]):
         return None
-    if factor[0][-1].isdigit() and not said.startswith("\\"):
-        return ""
-    return f"{factor[0]}({said})" if set("+-") & set(said[1:]) else factor[0] + said
+    is_number = factor["factor"][-1].isdigit()
+    start = formula.start() - len(factor["factor"])
+    is_sum = not {*"+-="}.isdisjoint(said[1:])
+    if (is_number and not _FACTORS.match(said)) or is_sum or denied_at(text, start, formula.end()):
+        return None
+    return factor["factor"] + said
 
 
 def _in_words(end: _End) -> str | None:
@@ -274,10 +285,11 @@ def _out_of(end: _End) -> str | None:
 def _number(end: _End) -> str | None:
     number, text = end.number, end.text
     whole = None if number is None else whole_of(text, number.start("number"), number.end("number"))
+    whole = None if whole is None else _with_joined(text, *whole)
     value = "" if whole is None else text[whole[0] : whole[1]]
     if number is None or whole is None or _CALCULATION.fullmatch(value):
         return None
-    if denied_at(text, *whole):
+    if whole[0] < number.start("number") and denied_at(text, *whole):
         return ""
     exact = _APPROXIMATED.search(text[max(0, number.start() - 60) : number.start("number")])
     if exact is not None and is_bare(exact["value"]):
@@ -286,6 +298,20 @@ def _number(end: _End) -> str | None:
     # "= 15 liters of the 24" is about what it calculates.
     has_unit = not end.is_result or not text[number.end("number") + len(unit) :].startswith((" of ", " from "))
     return value + (unit if has_unit else "")
+
+
+def _with_joined(text: str, begin: int, end: int) -> tuple[int, int]:
+    """Where the intervals, points and inequalities begin and end that are joined to the last: "x < 2 or x > 5"."""
+    for _ in range(MAX_JOINED):
+        joint = _JOINT_BEFORE.search(text, max(0, begin - 12), begin)
+        if joint is None or not _SHAPE.fullmatch(text, begin, end):
+            break
+        number = last_match(NUMBER, text[: joint.start()], max(0, joint.start() - 40))
+        earlier = None if number is None else whole_of(text[: joint.start()], *number.span("number"))
+        if earlier is None or earlier[1] != joint.start() or not _SHAPE.fullmatch(text, *earlier):
+            break
+        begin = earlier[0]
+    return begin, end
 
 
 def _nowhere(is_so: Callable[[_End], object]) -> Callable[[_End], str | None]:

@@ -12,7 +12,7 @@ WINDOW_CHARACTERS = 240
 
 _TOKEN = re.compile(
     r"(?P<number>\d+(?:,\d{3})*(?:\.\d+)?|\.\d+)"
-    r"|(?P<function>\\(?!(?:times|cdot|div)(?![a-zA-Z]))[a-zA-Z]+|(?:arc)?(?:sin|cos|tan)|sqrt|log|ln|exp|abs|pi|√|π|∞)"
+    r"|(?P<function>\\(?!(?:times|cdot|div)(?![a-zA-Z]))[a-zA-Z]+|(?:arc)?(?:sin|cos|tan)|sqrt|log|ln|exp|abs|pi|infinity|√|π|∞)"
     r"|(?P<ideographs>[\u3040-\u9fff\uac00-\ud7af]+)|(?P<word>[^\W\d_]{2,})|(?P<letter>[^\W\d_])|(?P<operator>\*\*|\\(?:times|cdot|div)(?![a-zA-Z])|[-+*/^<>≤≥≠×·÷−:])|(?P<equals>[=≈])"
     r"|(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<after>[!%°²³])|(?P<comma>[,;])|(?P<money>\\?[$€£])|(?P<space>\s+)|(?P<other>.)",
     re.DOTALL,
@@ -23,6 +23,12 @@ _CALLED = re.compile(r"[a-zA-Z_]{2}$")
 _PART_OF_BEFORE = re.compile(r"[a-zA-Zα-ωа-я]{2}(?:[-−+*/^·×÷]| [+*/^·×÷] )\Z")
 _PART_OF_AFTER = re.compile(r"(?:[-−+*^·×÷]| [+*^·×÷] )[a-zA-Zα-ωа-я]{2}")
 _WHOLE = re.compile(r"\d{1,3}")
+# "After day 3 1/4 remains", "Out of the 100 3/4 are red"
+_NUMBERED = re.compile(
+    r"(?:day|step|part|case|line|chapter|problem|question|week|year|round|row|page|level|number|no\.?|of the|out of|x)"
+    r"\s\Z",
+    re.IGNORECASE,
+)
 _FRACTION = re.compile(r"(?P<above>\d{1,3})/(?P<below>\d{1,3})(?![\d/])")
 _OPERANDS = ("number", "letter", "function", "close", "after")
 
@@ -76,6 +82,8 @@ def _mixed(text: str, tokens: list[_Token], low: int) -> int:
     is_whole = _kind(tokens, whole) == "number" and tokens[low - 1].end - tokens[low - 1].start == 1
     if not is_whole or not _WHOLE.fullmatch(text, tokens[whole].start, tokens[whole].end):
         return low
+    if _NUMBERED.search(text, max(0, tokens[whole].start - 20), tokens[whole].start):
+        return low
     part = _FRACTION.match(text, tokens[low].start)
     return whole if part is not None and int(part["above"]) < int(part["below"]) else low
 
@@ -113,7 +121,12 @@ def _left(tokens: list[_Token], low: int) -> int:
                 return number  # 16 cm^2
             if _kind(tokens, before) not in _OPERANDS:
                 # A sign; it is the number's own.
-                return place if tokens[place].end == tokens[low].start else low
+                if tokens[place].end != tokens[low].start:
+                    return low
+                if _kind(tokens, before) != "operator" or before == place - 1:
+                    return place
+                low = place  # x > -2
+                continue
             low = _operand(tokens, before)
         elif kind == "function" or (kind in ("letter", "close", "after") and place == low - 1):
             low = _operand(tokens, place)
@@ -194,4 +207,10 @@ def _balanced(tokens: list[_Token], low: int, high: int) -> tuple[int, int]:
     after = _skip(tokens, high + 1, 1)
     if _kind(tokens, before) in ("open", "comma") and _kind(tokens, after) == "close":
         return _balanced(tokens, low, after)
+    if _kind(tokens, before) == "open" and _kind(tokens, after) == "comma":
+        end = after + 1
+        while _kind(tokens, end) not in ("", "word", "ideographs", "other", "open", "close"):
+            end += 1
+        if _kind(tokens, end) == "close":
+            return _balanced(tokens, before, end)  # (5, ∞)
     return low, high
