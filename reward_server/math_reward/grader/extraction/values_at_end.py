@@ -98,9 +98,11 @@ _PART_AFTER = re.compile(
     r"|[ ](?:squared|cubed|dozen|or (?:more|less|fewer|greater|higher)|and an? (?:half|quarter|third))\b"
     r"|[ ]at (?:least|most)[.\s]*\Z"
 )
-_FACTOR = re.compile(r"(?:\A|[^\W\d_]{2,} |[:=] )(?P<factor>[-−]?\d{1,9}(?:\.\d{1,9})?|[-−])\Z")
+_FACTOR = re.compile(r"(?:\A|[^\W\d_]{2} |[:=] )(?P<factor>[-−]?\d{1,9}(?:\.\d{1,9})?|[-−])\Z")
 _FACTORS = re.compile(r"\\(?:d?frac|sqrt|pi|ln|log)(?![a-z])")
-_NO_FACTOR = re.compile(r"\b(?:and|or|between|by|than|half of|twice|step|case|part|day|method|problem|theorem) ", re.I)
+_NO_FACTOR = re.compile(
+    r"\b(?:and|or|between|by|than|half of|twice|step|case|part|day|method|problem|theorem) \Z", re.I
+)
 _OPERATOR_AT_BEGIN = re.compile(r"\s?[-+*/^=<>)\]]")
 _NUMBER_WORDS = re.compile(
     r"(?:\bis|\bare|\bequals|=)\s+(?:(?:therefore|thus|then|only|just"
@@ -254,7 +256,9 @@ def with_factor(text: str, formula: re.Match[str]) -> str | None:
     r"""A formula with the sign or the number that stands just before it: "-$5$", "9$\pi$"; None without one."""
     before = text[max(0, formula.start() - 40) : formula.start()]
     factor, said = _FACTOR.search(before), formula_text(formula)
-    if factor is None or not said or _PART_AFTER.match(text, formula.end()) or _NO_FACTOR.match(factor[0]):
+    if factor is None or not said or _PART_AFTER.match(text, formula.end()):
+        return None
+    if _NO_FACTOR.search(before, 0, factor.start("factor")):
         return None
     is_number = factor["factor"][-1].isdigit()
     start = formula.start() - len(factor["factor"])
