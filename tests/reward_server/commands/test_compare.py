@@ -31,7 +31,10 @@ def command(in_process: Any) -> Any:
     return functools.partial(in_process, "compare", "--workers", "1")
 
 
-def test_the_verdicts_of_both_graders_and_the_rows_on_which_they_differ(command: Any, write: Any, tmp_path: Path):
+def test_the_verdicts_of_both_graders_and_the_rows_on_which_they_differ(
+    command: Any, write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("math_reward.commands.compare.LISTED", 3)
     output = tmp_path / "pairs.jsonl"
 
     code, printed, _ = command("--file", write(*ROWS, b"{"), "--output", str(output))
@@ -41,6 +44,7 @@ def test_the_verdicts_of_both_graders_and_the_rows_on_which_they_differ(command:
     assert [pair["ours"]["verdict"] for pair in pairs] == ours
     assert [pair["math_verify"]["correct"] for pair in pairs] == [False, True, False, False, True, False]
     assert [pair["line"] for pair in pairs] == [1, 2, 3, 4, 5, 6]
+    assert [pair["math_verify"]["answer"] for pair in pairs[1:3]] == [r"\frac{1}{2}", "8"]
     assert code == 1, "for the line that cannot be used"
     lines = [line.split() for line in printed.splitlines()]
     assert ["ambiguous", "correct", "1"] in lines
@@ -51,6 +55,7 @@ def test_the_verdicts_of_both_graders_and_the_rows_on_which_they_differ(command:
     assert [line.split(":")[0] for line in differ] == ["  line 4", "  line 5", "  line 7"]
     assert "ours correct, Math-Verify wrong: 'twenty-five' for '25'" in differ[0]
     assert pairs[4]["ours"]["detail"] in differ[1]
+    assert "more, which" not in printed, "all three are listed"
 
 
 def test_a_row_that_hangs_math_verify_is_a_timeout_and_ends_nothing(
