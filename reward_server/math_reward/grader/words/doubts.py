@@ -194,6 +194,10 @@ DOUBTS = (
           r"\b(?:opposite|reciprocal|inverse|negation|root|square|cube|factorial|logarithm|multiple|factor"
           "|power|third|quarter|complement|(?:divisor|factor|multiple|digit|root|power|prime|bit)s) of",
           "It is the power of 42."),
+    Doubt("English", "changes", "changed", r"\b(?:over|under|above|below|beyond|exceed(?:s|ing)?)",
+          "So it is over 42."),
+    Doubt("English", "changes", "number-changed", "or (?:more|less|fewer|greater|higher|lower)",
+          "So it is 42 or more."),
     Doubt("English", "denies", "number-after", r"not\b|n't\b|wrong\b|incorrect\b|fails?\b|impossible\b",
           "So 42 fails."),
     Doubt("English", "doubts", "number-after", r"(?:a |just a |my )guess\b", "So 42 was just a guess"),
