@@ -19,11 +19,12 @@ _OPERATION_BEFORE = re.compile(
     r"|(?:[\d)}]|\$(?=\s)|(?<![a-zA-Z])[a-zA-Z])\s?[-−]\s?"  # 1 - \boxed
     r"|(?<![\d.])(?P<factor>\d[\d.]{0,9}))\Z"  # 2\boxed
 )
-_SIGN = re.compile(r"(?:^|[\s$=({[]|:\s|\\\(|\\\[)[-−]$")
+_SIGN = re.compile(r"(?:^|[\s$=({[]|:\s|\\\(|\\\[)[-−](?:\$|\\\()?$")
 # A list, a quote, a dash after a word, an arrow, the end of a tag or of emphasis.
 _DASH = re.compile(r"(?:^|\n)\s*[-−–*+>·•]\s+$|[^\W\d_]{2,}\S?\**\s?[-−–]\s$|:[-−]\s?$|[-=]>\s?$|<[^<>\n]{1,40}>\s*$")
 _OPERATION_AFTER = re.compile(
-    r"\d|(?:\\right|[ \t)}])*(?:\^(?!\{?\s?(?:\\(?:circ|degree|prime|text)))"
+    r"\d|[ $]{0,3}(?:\\(?:pi|sqrt|[dt]?frac)(?![a-z])|[π√](?=[\d($ .]|\Z))|[xynik](?![\w'’])"
+    r"|(?:\\right|[ \t)}])*(?:\^(?!\{?\s?(?:\\(?:circ|degree|prime|text)))"
     r"|(?:\*(?!\*)|[/×÷·]|\\(?:cdot|times|div|pm)(?![a-z]))\s*(?:\\(?!text)|[({\d]|[a-zA-Z](?![a-zA-Z]))"
     r"|\s?[-+−]\s?(?:\d|\\[a-zA-Z(]|(?![aAI]\s)[a-zA-Z](?![a-zA-Z])))"
 )
