@@ -94,7 +94,7 @@ class _Side:
             if (number := number_in_words(" ".join(words[:count]).lower())) is not None:
                 self.digits = " ".join([str(number), *words[count:]])  # 18 dollars
                 break
-        self.node: Node = parse(_SIGN.sub("-", self.digits or text))
+        self.node: Node = parse(self.digits or text)
         is_word = isinstance(self.node, Number) and not any(map(str.isdigit, text))  # 五
         is_word |= _SIGN.match(text) is not None or not MULTIPLIERS.keys().isdisjoint(words)  # 2.5 million
         self.is_words = self.digits is not None or is_word

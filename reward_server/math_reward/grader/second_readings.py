@@ -72,8 +72,9 @@ def is_choice(comparison: Comparison, reference: Reference, answer: Answer) -> b
     expected = reference.reading.tree
     if choice is None:
         choice = with_text_in_brackets(answer.text) or behind_text(answer.text, is_named=True)
-        is_letter = choice is not None and isinstance(expected, Symbol) and expected.name == choice[0]
-        return is_letter and choice is not None and is_value(choice[1])
+        if choice is None or not isinstance(expected, Symbol):
+            return False
+        return expected.name == choice[0] and is_value(choice[1])
     letter, text = choice
     if letter.islower() and symbols(expected):
         return False  # (a) b is a product.

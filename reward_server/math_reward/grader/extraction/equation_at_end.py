@@ -62,8 +62,9 @@ def equation_at_end(text: str) -> str | None:
             and not says("curve", before)
         )
         numbered = None if is_verb or in_letters else _NUMBERED.fullmatch(f"{name} ")
-        if is_denied(rest, said) or is_tried(before) or denied_before(before) or says("equation", before):
-            return "" if denied_before(before) and (in_letters or is_curve) else None
+        is_denial = denied_before(before)
+        if is_denial or is_denied(rest, said) or is_tried(before) or says("equation", before):
+            return "" if is_denial and (in_letters or is_curve) else None
         if not (in_letters or is_curve or numbered) or not is_bare(right):
             break
         has_letters = has_letters or numbered is None

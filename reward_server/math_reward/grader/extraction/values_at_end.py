@@ -127,6 +127,7 @@ _DURATION = re.compile(r"\d{1,4} ?h(?:ours?|rs?)?,? (?:and )?\d{1,2} ?m(?:in(?:u
 _RATIO = re.compile(r"\bratio\b[^.\n]{0,60}?\b(\d{1,9}) to (\d{1,9})[.!\s]{0,3}$")
 # "1/4 (or 0.25)": both have to be the answer.
 _ALTERNATIVE = re.compile(r",? ?\(?\bor \$?(?P<value>-?[\d.,]{0,12}\d(?:/\d{1,9})?\s?\\?%?)\$?\)?[.\s]{0,3}$")
+# A date and a ratio may have "between them" or "can be" before them, which make a number doubtful.
 _NOT = re.compile(r"(?:\bnot|n['’]t) (?:[a-z]+ ){0,1}\Z")
 _ITEM = r"(?:[a-zA-Zα-ω](?:_?\d|[₀-₉])?\s?=\s?)?[-−]?(?:\d{1,12}(?:\.\d{1,12})?|\.\d{1,12})(?:/\d{1,9})?i?"
 _JOINT = r"(?:and|or|und|oder|et|ou|y|o|e|и|или|和|或)"

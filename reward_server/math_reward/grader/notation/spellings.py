@@ -73,7 +73,7 @@ WORDS = (
     Rewrite(has(" to "), re.compile(r"^(\d{1,9}) to (\d{1,9})\Z"), r"\1:\2", ("2 to 3", "2:3")),
     Rewrite(has("="), re.compile("^="), "", ("=5", "5")),
     Rewrite(
-        lambda text: "egative" in text or "inus" in text,
+        has("egative", "inus"),
         re.compile(r"^\s{0,4}(?:\\text\s?\{ ?)?(?:[Nn]egative|[Mm]inus) ?\}?\s{0,4}(?=\\?\$?\d)"),
         "-", ("negative 5", "-5"),
     ),
